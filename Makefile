@@ -1,0 +1,70 @@
+# Everything happens in .venv, beside this file; nothing else on the machine is touched.
+# Another Python:  make demo PYTHON=python3.12
+
+PYTHON ?= python3
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+BIN := .venv/bin
+# A user's own setting would make pip refuse, or install outside .venv.
+export PIP_USER := 0
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test lint format environment clean
+
+help:
+	@echo "make demo     set up .venv, run the whole story on built-in data, print the report's path"
+	@echo "make test     set up .venv with the development tools, then lint, types, tests and doctests"
+	@echo "make lint     ruff and mypy only"
+	@echo "make format   let ruff put the code in shape"
+	@echo "make clean    remove .venv and the caches"
+
+demo: .venv/.installed
+	@echo "== privet demo"
+	@$(BIN)/privet demo
+
+test: lint
+	@echo "== pytest: tests and the examples in docstrings, two at a time"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+lint: .venv/.installed-dev
+	@echo "== ruff check"
+	@$(BIN)/ruff check
+	@echo "== ruff format --check"
+	@$(BIN)/ruff format --check
+	@echo "== mypy"
+	@$(BIN)/mypy
+
+format: .venv/.installed-dev
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+environment: .venv/.installed-dev
+
+# The stamps say when pyproject.toml was last installed; while it is unchanged nothing is installed again.
+.venv/.installed: pyproject.toml
+	$(call venv)
+	@echo "== Installing Privet into .venv (the first time this downloads PyTorch and takes minutes)"
+	@$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+.venv/.installed-dev: pyproject.toml
+	$(call venv)
+	@echo "== Installing Privet and its development tools into .venv (the first time this downloads PyTorch and takes minutes)"
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch .venv/.installed $@
+
+define venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "Privet needs Python 3.11 or newer, and '$(PYTHON)' is not: name another one with  make PYTHON=/path/to/python"; exit 1; }
+	@echo "== Making .venv with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv .venv \
+	  || { echo "Python could not make a virtual environment: on Debian and Ubuntu install the package python3-venv."; exit 1; }
+endef
+
+clean:
+	@echo "== Removing .venv and the caches"
+	@rm -rf .venv build dist src/privet.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,79 @@
+"""Released: what an adversary sees of a part of the data - released records and the labels of its own people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from privet.data.dataset import Array, Dataset
+from privet.feed import Feed
+from privet.release import Release
+
+HELD = {"cpu": 2e9, "cuda": 20e9}
+"""Released records are computed once and kept up to this many bytes; beyond it, again for every pass."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What a released record looks like from outside."""
+
+    shape: tuple[int | None, ...]
+    vocabulary: int | None = None
+    """For word ids: how many words there are."""
+
+
+class Released:
+    """Released records of one part. Noise is fresh in every pass, as it is for every release of a record."""
+
+    def __init__(self, release: Release, data: Dataset, names: Sequence[str], device: torch.device, batch: int = 256) -> None:
+        self.release = release.to(device)
+        self.feed = Feed(release.schema.inputs(data), {name: data.labels[name] for name in names}, device)
+        self.view = View(release.shape, getattr(release.schema, "vocabulary", None) if len(release.shape) == 1 else None)
+        self._held = self._hold(batch) if release.noise is None and self._bytes() < HELD[device.type] else None
+
+    def __len__(self) -> int:
+        return len(self.feed)
+
+    def batches(self, size: int, seed: int | None = None, drop_last: bool = False) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+        """Released records and labels; in a new order for every seed, in the data's own order without one."""
+        order = np.arange(len(self)) if seed is None else np.random.default_rng(seed).permutation(len(self))
+        yield from self._at([part for part in _cut(order, size) if not drop_last or len(part) == size or len(part) == len(order)])
+
+    def labels(self, name: str) -> Array:
+        return np.asarray(self.feed.labels[name].cpu())
+
+    def _at(self, indices: list[Array]) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+        if self._held is not None:
+            for index in indices:
+                where = torch.as_tensor(index, device=self.feed.device)
+                yield self._held[where], {name: column[where] for name, column in self.feed.labels.items()}
+            return
+        for batch in self.feed.batches(indices):
+            with torch.no_grad():
+                z = self.release.forward(batch.x)
+            yield z, batch.labels
+
+    def _hold(self, size: int) -> Tensor:
+        parts = [z for z, _ in self._first(size)]
+        if parts[0].dim() > 1 and len({part.shape[1:] for part in parts}) > 1:
+            longest = max(part.shape[1] for part in parts)
+            parts = [torch.nn.functional.pad(part, [0, 0] * (part.dim() - 2) + [0, longest - part.shape[1]]) for part in parts]
+        return torch.cat(parts)
+
+    def _first(self, size: int) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+        self._held = None
+        yield from self._at(_cut(np.arange(len(self)), size))
+
+    def _bytes(self) -> float:
+        if self.release.network[0] == "identity":
+            return self.feed.inputs.nbytes if self.feed.resident is None else float("inf")
+        longest = self.feed.inputs.array.shape[-1]
+        return 4.0 * len(self) * float(np.prod([longest if size is None else size for size in self.view.shape]))
+
+
+def _cut(order: Array, size: int) -> list[Array]:
+    return [order[start : start + size] for start in range(0, len(order), size)]

@@ -1,0 +1,132 @@
+"""The command line: one function per verb, no logic. What a verb needs is imported when it runs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from privet.errors import PrivetError
+
+# Threads that wait by spinning cost a factor of ten where another program wants the same cores. Read when torch is loaded.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
+    help="Learn releases that hide private attributes, attack them, and see in plain numbers what is left.",
+)  # fmt: skip
+data_app = typer.Typer(no_args_is_help=True, help="Look at data before anything is learned from it.")
+app.add_typer(data_app, name="data")
+
+out = Console(soft_wrap=True, highlight=False)
+"""Results go to standard output; progress and errors to standard error."""
+
+Data = Annotated[str, typer.Option("--data", help="portraits, toy:gaussian, celeba:DIR, a parquet or CSV file, a folder of pictures")]
+SchemaFile = Annotated[Path | None, typer.Option("--schema", help="TOML file that says what the columns are, where the guess is wrong")]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed on the same machine gives the same result")]
+Device = Annotated[str, typer.Option("--device", help="cpu, cuda or auto")]
+Out = Annotated[Path, typer.Option("--out", help="Folder for the results")]
+
+
+@app.command(epilog="Example:  privet demo")
+def demo(folder: Out = Path("privet-demo"), seed: Seed = 0, device: Device = "auto") -> None:
+    """The whole story on built-in data: learn a release, attack it, write a report. About two minutes."""
+    from privet.demo import run
+
+    out.print(f"Open the report:  {run(folder, seed, device)}")
+
+
+@data_app.command("show", epilog="Example:  privet data show portraits:4000")
+def data_show(spec: Annotated[str, typer.Argument(help="What to read, as for --data")], schema: SchemaFile = None) -> None:
+    """Sizes, people, attributes and their rates, and how many bits attributes share with each other."""
+    from privet.data import load, show
+
+    out.print(show(load(spec, schema)))
+
+
+@app.command(epilog="Example:  privet learn tiprdc --data portraits --private beard --budget 0.9 --set width=0.25 --out hedge")
+def learn(
+    method: Annotated[str, typer.Argument(help="tiprdc")],
+    data: Data,
+    private: Annotated[str, typer.Option(help="What to hide: one attribute, or several with commas")],
+    folder: Out,
+    utility: Annotated[str, typer.Option(help="Tasks to keep possible, for methods that take tasks")] = "",
+    budget: Annotated[float | None, typer.Option(help="How much privacy for how much use; its meaning is the method's")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another setting; repeatable")] = None,
+    without: Annotated[str, typer.Option(help="Table columns to leave out of the release's input")] = "",
+    schema: SchemaFile = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in --out, if there is one")] = False,
+    checkpoint_rounds: Annotated[int | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Learn a release from the fit part of the data and write it to a folder."""
+    from privet.work import learn_to
+
+    learn_to(
+        folder, method, data, _names(private), _names(utility), budget=budget, settings=settings or [], without=_names(without),
+        schema=schema, seed=seed, device=device, resume=resume, checkpoint_rounds=checkpoint_rounds,
+        command=shlex.join(["privet", *sys.argv[1:]]),
+    )  # fmt: skip
+    out.print(f"The release is in {folder}. Attack it:  privet audit {folder} --data {data} --utility TASK --out {folder}-audit")
+
+
+@app.command(epilog="Example:  privet audit hedge --data portraits --utility smiling --out hedge-audit")
+def audit(
+    release: Annotated[Path, typer.Argument(help="Folder of the release")],
+    data: Data,
+    folder: Out,
+    utility: Annotated[str, typer.Option(help="Tasks to try on the released records")] = "",
+    battery: Annotated[str, typer.Option(help="quick or standard: how large the attackers are")] = "quick",
+    raw_from: Annotated[Path | None, typer.Option(help="audit.json of the same data, to take the figures on raw records from")] = None,
+    schema: SchemaFile = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+) -> None:
+    """Attack a release with people it has not seen; write audit.json and report.html."""
+    from privet.report.words import records, sentence
+    from privet.work import audit_to
+
+    result = audit_to(folder, release, data, _names(utility), battery=battery, schema=schema, seed=seed, device=device, raw_from=raw_from)
+    for reading in result.readings:
+        out.print(sentence(reading, records(result)), markup=False)
+    out.print(f"The report:  {folder / 'report.html'}")
+
+
+@app.command(epilog="Example:  privet apply hedge photos/ --out released.parquet")
+def apply(
+    release: Annotated[Path, typer.Argument(help="Folder of the release")],
+    inputs: Annotated[list[Path], typer.Argument(help="Pictures, a folder of pictures, or one parquet or CSV file")],
+    target: Annotated[Path, typer.Option("--out", help="A parquet file, or a folder for one")],
+    keep: Annotated[str, typer.Option(help="Columns to write beside the released records; never a private one")] = "",
+    column: Annotated[str | None, typer.Option(help="The column that holds the picture, text or window")] = None,
+) -> None:
+    """Privatize files: only what the release lets through is written."""
+    from privet.apply import apply as run
+
+    out.print(f"Released:  {run(release, inputs, target, _names(keep), column)}")
+
+
+def _names(words: str) -> list[str]:
+    return [word.strip() for word in words.split(",") if word.strip()]
+
+
+def main() -> None:
+    """Run a command; a wrong word of the user's gets one sentence and exit code 2."""
+    try:
+        app()
+    except PrivetError as error:
+        sys.stderr.write(f"privet: {error}\n")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.stderr.write("privet: stopped. If it was learning, the same command with --resume goes on from the last checkpoint.\n")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""What was expensive to make, kept by the content it was made from.
+
+An array is found again by a key over the *bytes* of its sources, so a copy of a folder finds it and an edited picture does
+not. Hashing gigabytes on every start would cost as much as it saves: the digest of files is remembered under
+their paths, sizes and times of change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from privet.data.dataset import Array
+from privet.errors import PrivetError
+from privet.files import replacing, write_text
+from privet.progress import bar
+
+_SETTLED = 2.0
+"""Seconds a file must have been left alone before its time of change is trusted to show the next change."""
+_ABANDONED = 3600.0
+"""Seconds without a write after which a temporary file is what a killed run left behind."""
+
+
+def cache_folder() -> Path:
+    """$PRIVET_CACHE, or ~/.cache/privet."""
+    folder = Path(os.environ.get("PRIVET_CACHE") or Path.home() / ".cache" / "privet")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PrivetError(f"Cannot make the cache folder {folder}: {error.strerror}; set PRIVET_CACHE to another.") from None
+    return folder
+
+
+def digest(*words: object) -> str:
+    """SHA-256 over words, each with its length, so that no two lists of words run into each other."""
+    sha = hashlib.sha256()
+    for word in words:
+        content = word if isinstance(word, bytes) else str(word).encode()
+        sha.update(len(content).to_bytes(8, "little") + content)
+    return sha.hexdigest()
+
+
+def content_of(paths: Sequence[Path], progress: bool = False) -> str:
+    """SHA-256 over the bytes of the files, in order; read only if one of them has changed since it was last asked."""
+    try:
+        states = [(path, path.stat()) for path in paths]
+        stamp = digest(*(f"{path.absolute()}\0{state.st_size}\0{state.st_mtime_ns}" for path, state in states))
+        remembered = cache_folder() / f"{stamp}.digest"
+        with contextlib.suppress(OSError):
+            if len(known := remembered.read_text("ascii").strip()) == 64:
+                return known
+        settled = time.time() - max((state.st_mtime for _, state in states), default=0.0) > _SETTLED
+        content = _hash(paths, progress)
+    except OSError as error:
+        raise PrivetError(f"Cannot read {error.filename} ({error.strerror}): add it or take it out of the list.") from None
+    if settled:
+        with contextlib.suppress(OSError):
+            write_text(remembered, content)
+    return content
+
+
+def _hash(paths: Sequence[Path], progress: bool) -> str:
+    sha = hashlib.sha256()
+    with bar("Looking for changes", len(paths), progress and len(paths) > 10_000) as tick:
+        for done, path in enumerate(paths, 1):
+            with path.open("rb") as file:
+                sha.update(os.fstat(file.fileno()).st_size.to_bytes(8, "little"))
+                while block := file.read(1 << 20):
+                    sha.update(block)
+            if done % 500 == 0:
+                tick(done)
+    return sha.hexdigest()
+
+
+def find_array(key: str, n: int) -> Array | None:
+    """The array kept under `key`, mapped into memory, or None if there is none that can be believed."""
+    try:
+        found: Array = np.load(cache_folder() / f"{key}.npy", mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError):
+        return None
+    return found if len(found) == n and found.dtype == np.uint8 else None
+
+
+@contextmanager
+def keep_array(key: str, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
+    """A file to write the bytes of a uint8 array of `shape` to; it appears under `key` only when the block has ended well."""
+    folder, needed = cache_folder(), int(np.prod(shape))
+    _remove_abandoned(folder)
+    if (free := shutil.disk_usage(folder).free) < needed:
+        room = f"{free / 1e9:.1f} GB free and the pictures need {needed / 1e9:.1f}"
+        raise PrivetError(f"{folder} has {room}: make room or set PRIVET_CACHE to another folder.")
+    try:
+        with replacing(folder / f"{key}.npy") as temporary, temporary.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+            start = file.tell()
+            yield file
+            file.flush()
+            if file.tell() != start + needed:
+                raise RuntimeError(f"{file.tell() - start} bytes were written for an array of {needed}")
+    except OSError as error:
+        raise PrivetError(f"Cannot write to the cache folder {folder}: {error.strerror}; set PRIVET_CACHE to another.") from None
+
+
+def _remove_abandoned(folder: Path) -> None:
+    for path in folder.glob(".*.npy.*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > _ABANDONED:
+                path.unlink()

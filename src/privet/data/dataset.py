@@ -1,0 +1,129 @@
+"""Dataset: columns, not a list of objects.
+
+Raw records (pictures, rows, texts, windows), one label array per attribute, who each record is from, and which of four
+parts it belongs to. Nothing here is encoded for a network: that is a `Schema`, learned on the *fit* part alone, because it
+has to travel with the release to where the data is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.errors import PrivetError, unknown
+
+Modality = Literal["image", "table", "text", "signal"]
+Kind = Literal["binary", "categorical", "number", "identity", "mask"]
+Array = npt.NDArray[Any]
+
+PARTS = ("fit", "attack", "select", "test")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """Something known about a record that somebody may want hidden or asked for."""
+
+    name: str
+    kind: Kind
+    values: tuple[str, ...] = ()
+    """Names of the classes, by code. Empty for numbers and masks."""
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are; numbers and masks have none."""
+        return len(self.values)
+
+    @property
+    def is_class(self) -> bool:
+        return self.kind in ("binary", "categorical", "identity")
+
+
+class Splits(NamedTuple):
+    """Four parts that share no person."""
+
+    fit: Dataset
+    """Learns the release."""
+    attack: Dataset
+    """Trains adversaries and task models."""
+    select: Dataset
+    """Chooses the strongest adversary, thresholds and noise levels."""
+    test: Dataset
+    """The only part whose numbers are reported."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    name: str
+    modality: Modality
+    records: Any
+    """All raw records of the source, shared by every view: uint8 pictures (n, channels, height, width), possibly
+    memory-mapped; float windows (n, channels, time); an object array of strings; or a pandas frame."""
+    attributes: Mapping[str, Attribute]
+    labels: Mapping[str, Array]
+    """Per attribute, aligned with `rows`: int64 codes with -1 for missing; float64 with NaN for missing numbers;
+    uint8 (n, height, width) for masks."""
+    part_of: Array
+    """int8, aligned with `rows`: index into PARTS."""
+    rows: Array
+    """Which records this view holds, in order."""
+    fingerprint: str
+    """SHA-256 of the content, so that a card can say what a release was learned on."""
+    person: Array | None = None
+    """int64 codes aligned with `rows`, or None where every record is a person of its own."""
+    notes: tuple[str, ...] = field(default=())
+    """Plain sentences about choices made while reading (people moved between parts, rows dropped, ...)."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def people(self) -> Array:
+        """A person code per record; without a person column every record counts as one person."""
+        return self.rows if self.person is None else self.person
+
+    def attribute(self, name: str) -> Attribute:
+        if name not in self.attributes:
+            raise unknown("attribute", name, self.attributes)
+        return self.attributes[name]
+
+    def take(self, index: Array | slice) -> Dataset:
+        """A view of some of the records; the records themselves are not copied."""
+        return replace(
+            self,
+            rows=self.rows[index],
+            part_of=self.part_of[index],
+            person=None if self.person is None else self.person[index],
+            labels={name: column[index] for name, column in self.labels.items()},
+        )
+
+    def part(self, name: str) -> Dataset:
+        if name not in PARTS:
+            raise unknown("part", name, PARTS)
+        return self.take(np.flatnonzero(self.part_of == PARTS.index(name)))
+
+    def splits(self) -> Splits:
+        """The four parts. They were drawn once, by person, when the data was read."""
+        return Splits(*(self.part(name) for name in PARTS))
+
+    def require_classes(self, names: Sequence[str], role: str, part: str = "fit") -> list[Attribute]:
+        """The attributes called `names`, or a sentence why one of them cannot be a `role`."""
+        found = []
+        for name in names:
+            attribute = self.attribute(name)
+            if not attribute.is_class:
+                raise PrivetError(
+                    f"The {role} attribute '{name}' is a {attribute.kind}, and classes are needed: "
+                    f"give it bins or classes in a --schema file."
+                )
+            seen = np.unique(self.labels[name][self.part_of == PARTS.index(part)])
+            if len(seen[seen >= 0]) < 2:
+                raise PrivetError(
+                    f"The {role} attribute '{name}' has only one value among the {part} records of {self.name}: "
+                    f"there is nothing to tell apart. Choose another attribute or add records."
+                )
+            found.append(attribute)
+        return found

@@ -1,0 +1,264 @@
+"""Schema: how a raw record becomes what the network takes.
+
+Learned on the *fit* part, stored in the release's card, used again wherever the release runs: standardising a table or
+looking up a word needs nothing but the card. A column that is private or a task is never part of a table's input.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from privet.data.dataset import Array, Dataset, Modality
+from privet.errors import PrivetError, unknown
+
+
+class Inputs:
+    """Encoded records of one dataset view: `inputs[index]` is a batch. Pictures are read from the cache as they are needed."""
+
+    def __init__(self, array: Array, rows: Array | None = None) -> None:
+        self.array, self.rows = array, rows
+
+    def __len__(self) -> int:
+        return len(self.array) if self.rows is None else len(self.rows)
+
+    def __getitem__(self, index: Any) -> Array:
+        return np.asarray(self.array[index if self.rows is None else self.rows[index]])
+
+    @property
+    def nbytes(self) -> int:
+        return len(self) * (self.array[:1].nbytes if len(self.array) else 0)
+
+
+class Schema(ABC):
+    modality: ClassVar[Modality]
+    dtype: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int | None, ...]:
+        """Shape of one encoded record; None for a free axis."""
+
+    @abstractmethod
+    def encode(self, records: Any) -> Array:
+        """Raw records to network inputs."""
+
+    def inputs(self, data: Dataset) -> Inputs:
+        """The encoded records of a dataset view, after checking that they are of this schema's kind."""
+        self.check(data)
+        return Inputs(self.encode(data.records[data.rows]))
+
+    def check(self, data: Dataset) -> None:
+        if data.modality != self.modality:
+            raise PrivetError(f"The release takes a {self.modality}, and {data.name} holds {data.modality} records.")
+
+    def to_json(self) -> dict[str, Any]:
+        return {"modality": self.modality, "dtype": self.dtype, "shape": list(self.shape), **asdict(self)}  # type: ignore[call-overload]
+
+    def random(self, n: int, seed: int = 0) -> Array:
+        """Encoded records drawn at random: right in form, without meaning. For export and for tests."""
+        shape = [n] + [11 if size is None else size for size in self.shape]
+        rng = np.random.default_rng(seed)
+        if self.dtype == "float32":
+            return rng.standard_normal(shape).astype(np.float32)
+        high = 256 if self.dtype == "uint8" else self.vocabulary  # type: ignore[attr-defined]
+        low = 0 if self.dtype == "uint8" else 2
+        return rng.integers(low, high, shape).astype(self.dtype)
+
+
+@dataclass(frozen=True)
+class ImageSchema(Schema):
+    channels: int
+    height: int
+    width: int
+    modality: ClassVar[Modality] = "image"
+    dtype: ClassVar[str] = "uint8"
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        return (self.channels, self.height, self.width)
+
+    def encode(self, records: Any) -> Array:
+        return np.asarray(records, dtype=np.uint8)
+
+    def check(self, data: Dataset) -> None:
+        super().check(data)
+        if data.records.shape[1:] != self.shape:
+            has = "x".join(str(size) for size in data.records.shape[1:])
+            raise PrivetError(
+                f"The release takes {'x'.join(str(s) for s in self.shape)} pictures (channels, height, width), and {data.name} "
+                f"has {has}: read the data with a --schema file that sets  size = [{self.height}, {self.width}]."
+            )
+
+    def inputs(self, data: Dataset) -> Inputs:
+        self.check(data)
+        return Inputs(data.records, data.rows)
+
+
+@dataclass(frozen=True)
+class SignalSchema(Schema):
+    channels: int
+    time: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    modality: ClassVar[Modality] = "signal"
+    dtype: ClassVar[str] = "float32"
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        return (self.channels, self.time)
+
+    def encode(self, records: Any) -> Array:
+        windows = np.asarray(records, dtype=np.float32)
+        if windows.shape[1:] != self.shape:
+            raise PrivetError(f"The release takes windows of {self.shape} (channels, time), and these are {windows.shape[1:]}.")
+        mean, std = (np.asarray(v, dtype=np.float32)[:, None] for v in (self.mean, self.std))
+        return np.asarray((windows - mean) / std, dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: a number with its mean and spread on *fit*, or a category with the values seen there."""
+
+    name: str
+    mean: float = 0.0
+    std: float = 1.0
+    values: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return len(self.values) or 1
+
+    def encode(self, column: pd.Series) -> Array:
+        """A missing number becomes the mean; a missing or unseen category becomes all zeros."""
+        if self.values:
+            codes = pd.Index(list(self.values), dtype=object).get_indexer(pd.Index(column.map(_word), dtype=object))
+            zeros_for_unseen: Array = np.eye(len(self.values) + 1, len(self.values), dtype=np.float32)
+            return zeros_for_unseen[codes]
+        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.nan_to_num((numbers - self.mean) / self.std, posinf=0.0, neginf=0.0).astype(np.float32)[:, None]
+
+
+@dataclass(frozen=True)
+class TableSchema(Schema):
+    columns: tuple[Column, ...]
+    modality: ClassVar[Modality] = "table"
+    dtype: ClassVar[str] = "float32"
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        return (sum(column.size for column in self.columns),)
+
+    def encode(self, records: Any) -> Array:
+        absent = [column.name for column in self.columns if column.name not in records.columns]
+        if absent:
+            has = ", ".join(map(str, records.columns))
+            raise PrivetError(f"The release needs the column '{absent[0]}', and the data has: {has}.")
+        return np.concatenate([column.encode(records[column.name]) for column in self.columns], axis=1)
+
+    def inputs(self, data: Dataset) -> Inputs:
+        self.check(data)
+        return Inputs(self.encode(data.records.iloc[data.rows]))
+
+
+PAD, UNKNOWN = 0, 1
+
+
+@dataclass(frozen=True)
+class TextSchema(Schema):
+    words: tuple[str, ...]
+    """Known words; the code of words[i] is i + 2, after 0 for padding and 1 for an unknown word."""
+    longest: int = 64
+    modality: ClassVar[Modality] = "text"
+    dtype: ClassVar[str] = "int64"
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        return (None,)
+
+    @property
+    def vocabulary(self) -> int:
+        return len(self.words) + 2
+
+    def encode(self, records: Any) -> Array:
+        code = {word: i + 2 for i, word in enumerate(self.words)}
+        lines = [[code.get(word, UNKNOWN) for word in split_words(text)[: self.longest]] or [UNKNOWN] for text in records]
+        lengths = np.fromiter((len(line) for line in lines), dtype=np.int64, count=len(lines))
+        ids = np.full((len(lines), int(lengths.max(initial=1))), PAD, dtype=np.int64)
+        ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.fromiter((i for line in lines for i in line), dtype=np.int64)
+        return ids
+
+    def decode(self, ids: Array) -> list[str]:
+        """Words again, for people to read."""
+        return [" ".join("?" if i == UNKNOWN else self.words[i - 2] for i in line if i != PAD) for line in ids]
+
+
+SCHEMAS: dict[str, type[Schema]] = {s.modality: s for s in (ImageSchema, TableSchema, TextSchema, SignalSchema)}
+
+_WORD = re.compile(r"[\w']+|[^\w\s]")
+
+
+def split_words(text: str) -> list[str]:
+    """Lower-case words and single marks; works for any script that separates words.
+
+    >>> split_words("It's 5 o'clock :)")
+    ["it's", '5', "o'clock", ':', ')']
+    """
+    return _WORD.findall(str(text).lower())
+
+
+def learn_schema(data: Dataset, without: Sequence[str] = (), words: int = 20_000) -> Schema:
+    """The schema of `data`, with all statistics and vocabularies taken from its *fit* part.
+
+    `without` names table columns that must not be part of the input: the private attributes, the tasks, and whatever
+    the user leaves out.
+    """
+    fit = data.part("fit")
+    if data.modality == "image":
+        return ImageSchema(*data.records.shape[1:])
+    if data.modality == "signal":
+        windows = np.asarray(data.records[fit.rows], dtype=np.float64)
+        std = windows.std(axis=(0, 2))
+        _, channels, time = windows.shape
+        return SignalSchema(channels, time, tuple(windows.mean(axis=(0, 2))), tuple(np.where(std > 0, std, 1.0)))
+    if data.modality == "text":
+        counts = Counter(word for text in data.records[fit.rows] for word in split_words(text))
+        return TextSchema(tuple(word for word, n in counts.most_common(words) if n > 1))
+    for name in without:
+        if name not in data.records.columns and name not in data.attributes:
+            raise unknown("column", name, data.records.columns)
+    frame = data.records.iloc[fit.rows]
+    columns = tuple(_column(name, frame[name]) for name in frame.columns if name not in without)
+    if not columns:
+        raise PrivetError(f"No column of {data.name} is left as input once private attributes and tasks are taken out.")
+    return TableSchema(columns)
+
+
+def schema_from_json(value: dict[str, Any]) -> Schema:
+    """The inverse of `Schema.to_json`."""
+    rest = {k: v for k, v in value.items() if k not in ("modality", "dtype", "shape")}
+    kind = SCHEMAS[value["modality"]]
+    if kind is TableSchema:
+        return TableSchema(tuple(Column(**{**c, "values": tuple(c["values"])}) for c in rest["columns"]))
+    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in rest.items()})
+
+
+def _column(name: str, values: pd.Series) -> Column:
+    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        seen = numbers[np.isfinite(numbers)]
+        std = float(seen.std()) if len(seen) else 1.0
+        return Column(name, float(seen.mean()) if len(seen) else 0.0, std if std > 0 else 1.0)
+    counts = Counter(word for word in values.map(_word) if word)
+    return Column(name, values=tuple(sorted(word for word, _ in counts.most_common(100))))
+
+
+def _word(value: object) -> str:
+    return "" if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)) else str(value)

@@ -1,0 +1,106 @@
+"""Encoded records of a file, batch by batch, for a schema that is already known: what `privet apply` reads.
+
+Unlike `load`, nothing is guessed about people, parts or labels, and nothing is learned: one row is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privet.data.dataset import Array
+from privet.data.images import is_picture, read_picture
+from privet.data.schema import ImageSchema, Schema, SignalSchema, TableSchema
+from privet.errors import PrivetError, unknown
+
+Rows = tuple[Array, pd.DataFrame]
+"""Encoded records, and the columns that are kept beside them."""
+
+
+def stream_file(schema: Schema, path: Path, keep: Sequence[str], column: str | None, batch: int) -> Iterator[Rows]:
+    """The records of a parquet or CSV file. `column` says which one holds the picture, text or window, if it is not plain to see."""
+    for start, frame in enumerate(_frames(path, batch)):
+        for name in keep:
+            if name not in frame.columns:
+                raise unknown(f"column in {path.name}:", name, map(str, frame.columns))
+        where = f"{path}, rows from {start * batch + 1} on"
+        yield _encode(schema, frame, column, where), frame[list(keep)]
+
+
+def stream_pictures(schema: Schema, paths: Sequence[Path], batch: int) -> Iterator[Rows]:
+    if not isinstance(schema, ImageSchema):
+        raise PrivetError(f"The release takes a {schema.modality}, not pictures.")
+    size = (schema.height, schema.width)
+    for start in range(0, len(paths), batch):
+        chunk = paths[start : start + batch]
+        yield np.stack([read_picture(p, size, schema.channels) for p in chunk]), pd.DataFrame({"file": [str(p) for p in chunk]})
+
+
+def count(path: Path) -> int:
+    """How many rows a parquet file has; 0 where counting would mean reading it all."""
+    try:
+        return int(pq.ParquetFile(path).metadata.num_rows) if path.suffix.lower() != ".csv" else 0
+    except (pa.ArrowException, OSError):
+        return 0
+
+
+def _frames(path: Path, batch: int) -> Iterator[pd.DataFrame]:
+    try:
+        if path.suffix.lower() == ".csv":
+            yield from pd.read_csv(path, chunksize=batch)
+        else:
+            with pq.ParquetFile(path) as file:
+                for part in file.iter_batches(batch_size=batch):
+                    yield part.to_pandas()
+    except (pa.ArrowException, pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError, OSError) as error:
+        raise PrivetError(f"{path} cannot be read as parquet or CSV ({str(error).strip().splitlines()[0].rstrip('.')}).") from None
+
+
+def _encode(schema: Schema, frame: pd.DataFrame, column: str | None, where: str) -> Array:
+    if isinstance(schema, TableSchema):
+        lists = [str(c) for c in frame.columns if _cell(frame[c], np.ndarray, list) is not None]
+        if schema.columns[0].name not in frame.columns and (lists or column):
+            flat = np.stack(frame[column or lists[0]].tolist()).reshape(len(frame), -1)
+            frame = pd.DataFrame(flat, columns=[f"v{i}" for i in range(flat.shape[1])])
+        return schema.encode(frame)
+    wanted = {"image": (bytes,), "signal": (np.ndarray, list, bytes), "text": (str,)}[schema.modality]
+    if column is not None and column not in frame.columns:
+        raise unknown("column", column, map(str, frame.columns))
+    fitting = [c for c in frame.columns if _cell(frame[c], *wanted) is not None]
+    if isinstance(schema, ImageSchema):
+        fitting = [c for c in fitting if is_picture(_cell(frame[c], bytes) or b"")]
+    if not fitting:
+        raise PrivetError(f"{where}: no column holds a {schema.modality}, which is what the release takes.")
+    cells = frame[column or _likeliest(frame, fitting, schema)]
+    if isinstance(schema, ImageSchema):
+        size = (schema.height, schema.width)
+        return np.stack([read_picture(cell, size, schema.channels, where) for cell in cells])
+    if isinstance(schema, SignalSchema):
+        return schema.encode(_windows(cells.tolist(), schema, where))
+    return schema.encode(cells.fillna("").astype(str).tolist())
+
+
+def _likeliest(frame: pd.DataFrame, names: list[Any], schema: Schema) -> Any:
+    if schema.modality == "text":
+        return max(names, key=lambda name: frame[name].astype(str).str.len().median())
+    return next((name for name in names if name in ("image", "window")), names[0])
+
+
+def _windows(cells: list[Any], schema: SignalSchema, where: str) -> Array:
+    try:
+        parts = [np.frombuffer(c, np.float16) if isinstance(c, bytes) else np.concatenate([np.ravel(v) for v in c]) for c in cells]
+        return np.stack(parts).astype(np.float32).reshape(len(cells), schema.channels, schema.time)
+    except ValueError:
+        raise PrivetError(f"{where}: the windows are not {schema.channels} channels x {schema.time} steps.") from None
+
+
+def _cell(column: pd.Series, *kinds: type) -> Any:
+    """The first value that is there, if it is of one of these kinds."""
+    value = next((v for v in column if v is not None), None)
+    return value if isinstance(value, kinds) else None

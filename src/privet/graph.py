@@ -1,0 +1,102 @@
+"""The exported graph of a release: ONNX with noise as an input, a free batch axis, and for texts a free time axis.
+
+An export is checked before it is believed: the free axes must be free, and the graph must give what the network gives, at
+sizes other than the one it was traced with. (A second LSTM export in one process can silently freeze the time axis.)
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from privet.data.dataset import Array
+from privet.errors import PrivetError
+
+if TYPE_CHECKING:
+    from privet.release import Release
+
+TOLERANCE = 1e-4
+
+
+def export(release: Release) -> bytes:
+    """The graph of `release` as bytes, checked against the network."""
+    device = next((t.device for t in release.module.state_dict().values()), torch.device("cpu"))
+    release.module.cpu()
+    try:
+        graph = _export(release)
+        check(release, graph)
+    finally:
+        release.module.to(device)
+    return graph
+
+
+def _export(release: Release) -> bytes:
+    inputs = example(release, 3)
+    axes: dict[str, Any] = {}
+    for name, value in inputs.items():
+        free = {0: torch.export.Dim.AUTO}
+        if release.schema.modality == "text":
+            free[1] = torch.export.Dim.AUTO
+        axes[name] = {axis: free.get(axis, torch.export.Dim.STATIC) for axis in range(value.ndim)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loud = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+        before = [logger.level for logger in loud]
+        for logger in loud:
+            logger.setLevel(logging.ERROR)
+        program = torch.onnx.export(
+            release.module.eval(), tuple(torch.from_numpy(v) for v in inputs.values()), dynamo=True, verbose=False,
+            input_names=list(inputs), output_names=["z"], dynamic_shapes=tuple(axes.values()), external_data=False,
+        )  # fmt: skip
+        for logger, level in zip(loud, before, strict=True):
+            logger.setLevel(level)
+    assert program is not None
+    graph: bytes = program.model_proto.SerializeToString()
+    return graph
+
+
+def example(release: Release, n: int, length: int = 11, seed: int = 0) -> dict[str, Array]:
+    """Random inputs of the graph: right in form, without meaning."""
+    x = release.schema.random(n, seed)
+    if release.schema.modality == "text":
+        x = np.resize(x, (n, length))
+        x[0, length // 2 :] = 0
+    inputs = {"x": x}
+    if release.noise is not None:
+        inputs["noise"] = release.noise.draw(n, length, seed)
+    return inputs
+
+
+def session(graph: bytes, threads: int = 0) -> Any:
+    """An onnxruntime session on the CPU, which is what a participant has."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def check(release: Release, graph: bytes) -> float:
+    """The largest difference between graph and network at several sizes; PrivetError where it is more than TOLERANCE."""
+    run = session(graph)
+    for put in run.get_inputs():
+        frozen = isinstance(put.shape[0], int) or (release.schema.modality == "text" and isinstance(put.shape[1], int))
+        if frozen:
+            raise PrivetError(f"The exported graph froze an axis of '{put.name}' to {put.shape}; this export cannot be used.")
+    worst = 0.0
+    for n, length in ((1, 7), (5, 23)):
+        inputs = example(release, n, length, seed=n)
+        with torch.inference_mode():
+            wanted = release.module(*(torch.from_numpy(v) for v in inputs.values())).numpy()
+        given = run.run(["z"], inputs)[0]
+        if given.shape != wanted.shape:
+            raise PrivetError(f"The exported graph gives {given.shape} where the network gives {wanted.shape}.")
+        worst = max(worst, float(np.abs(given - wanted).max() / max(1.0, np.abs(wanted).max())))
+    if not worst <= TOLERANCE:
+        raise PrivetError(f"The exported graph differs from the network by {worst:.1e}, more than {TOLERANCE}.")
+    return worst

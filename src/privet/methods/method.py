@@ -1,0 +1,115 @@
+"""Method: hyper-parameters in the constructor, data in `fit`, a Release out. Everything it knows at run time is in the Release."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+
+import privet
+from privet.data.dataset import Attribute, Dataset
+from privet.data.schema import Schema, learn_schema
+from privet.device import pick
+from privet.errors import PrivetError, unknown
+from privet.feed import Feed
+from privet.game import Run
+from privet.release import Release
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a method is given: the *fit* records, encoded, and who must not be told from whom."""
+
+    schema: Schema
+    data: Dataset
+    """All parts; a method learns from *fit* and may choose on *select*."""
+    private: tuple[Attribute, ...]
+    utility: tuple[Attribute, ...]
+    device: torch.device
+
+    def feed(self, part: str = "fit") -> Feed:
+        """Batches of one part, with the labels of the declared attributes."""
+        view = self.data.part(part)
+        names = [attribute.name for attribute in (*self.private, *self.utility)]
+        return Feed(self.schema.inputs(view), {name: view.labels[name] for name in names}, self.device)
+
+
+@dataclass(kw_only=True)
+class Method:
+    seed: int = 0
+
+    name: ClassVar[str]
+    tasks: ClassVar[Literal["none", "optional", "needed"]] = "none"
+    """Whether the method uses task labels. One that does not must not be given any: its claim is to work without."""
+
+    def learn(self, problem: Problem, run: Run) -> Release:
+        """Learn a release; written by every method."""
+        raise NotImplementedError
+
+    def fit(
+        self, data: Dataset, private: Sequence[str], utility: Sequence[str] = (), *, without: Sequence[str] = (), run: Run | None = None
+    ) -> Release:
+        """Learn a release of `data` that hides `private` (and keeps `utility` readable, for methods that take tasks).
+
+        Only the *fit* part is learned from. `without` names table columns to leave out of the release's input.
+        """
+        run = run or Run()
+        problem = self.problem(data, private, utility, without, run)
+        release = self.learn(problem, run)
+        release.card = {
+            "method": self.name, "settings": self.settings(), "private": list(private), "utility": list(utility), "seed": self.seed,
+            "data": {"name": data.name, "fingerprint": data.fingerprint, "fit_records": len(data.part("fit"))}, **release.card,
+        }  # fmt: skip
+        return release
+
+    def problem(self, data: Dataset, private: Sequence[str], utility: Sequence[str], without: Sequence[str], run: Run) -> Problem:
+        """Check the user's words against the data, before anything is written or learned."""
+        if not private:
+            raise PrivetError("Name at least one private attribute, for example  --private beard.")
+        both = set(private) & set(utility)
+        if both:
+            raise PrivetError(f"'{min(both)}' is named both private and a task: a release cannot hide it and keep it readable.")
+        if self.tasks == "none" and utility:
+            raise PrivetError(f"The method {self.name} learns without knowing a task: give --utility to  privet audit  instead.")
+        if self.tasks == "needed" and not utility:
+            raise PrivetError(f"The method {self.name} needs at least one task: name it with --utility.")
+        hidden, kept = data.require_classes(private, "private"), data.require_classes(utility, "utility")
+        schema = learn_schema(data, [*private, *utility, *without])
+        return Problem(schema, data, tuple(hidden), tuple(kept), pick(run.device))
+
+    def settings(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "seed"}
+
+    def identity(self, problem: Problem) -> str:
+        """Names the work, so that a checkpoint of other work is refused."""
+        names = [a.name for a in (*problem.private, *problem.utility)]
+        return f"{privet.__version__} {self.name} {self.settings()} {self.seed} {names} {problem.data.fingerprint} {problem.schema.shape}"
+
+    @classmethod
+    def from_words(cls, words: Sequence[str], **known: Any) -> Method:
+        """A method from `key=value` words of the command line."""
+        fields = {f.name: f for f in dataclasses.fields(cls)}
+        given = {key: value for key, value in known.items() if value is not None}
+        for word in words:
+            key, equals, value = word.partition("=")
+            if not equals:
+                raise PrivetError(f"--set takes key=value, and '{word}' has no '='.")
+            if key not in fields:
+                raise unknown(f"setting of {cls.name}", key, fields)
+            given[key] = _typed(key, value, fields[key].type)
+        for key in given:
+            if key not in fields:
+                raise unknown(f"setting of {cls.name}", key, fields)
+        return cls(**given)
+
+
+def _typed(key: str, value: str, kind: Any) -> Any:
+    try:
+        if kind == "bool":
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[value.lower()]
+        return {"int": int, "float": float}.get(str(kind), str)(value)
+    except (ValueError, KeyError):
+        raise PrivetError(f"The setting {key} takes a {kind}, not '{value}'.") from None

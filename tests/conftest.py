@@ -1,0 +1,41 @@
+"""What every test shares: a cache of its own, one thread, and the real data where it lies beside the repository."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).parents[1].parent / "shared" / "data"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or fills the cache of whoever runs it."""
+    before = os.environ.get("PRIVET_CACHE")
+    os.environ["PRIVET_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["PRIVET_CACHE"]
+    else:
+        os.environ["PRIVET_CACHE"] = before
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> None:
+    """Small networks are slower on several threads, and figures would depend on how many there are."""
+    try:
+        import torch
+    except ImportError:
+        return
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data, which is no part of the repository."""
+    if not SHARED.is_dir():
+        pytest.skip(f"the real data is not on this machine: {SHARED} is absent")
+    return SHARED

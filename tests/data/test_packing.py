@@ -1,0 +1,210 @@
+"""Pictures are decoded once, in order, in little memory, and a half-written cache is never believed."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from privet.data import cache, load, packing
+from privet.data.images import read_picture
+from privet.data.packing import Picture, pack
+
+Draw = Callable[..., bytes]
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PRIVET_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the pictures that were decoded."""
+    names: list[str] = []
+    plain = packing.read_picture
+
+    def read(source: Path | bytes, size: tuple[int, int] | None = None, channels: int = 3, name: str | None = None) -> np.ndarray:
+        names.append(str(name))
+        return plain(source, size, channels, name)
+
+    monkeypatch.setattr(packing, "read_picture", read)
+    return names
+
+
+def test_pictures_come_out_in_order_and_as_pillow_reads_them(pictures: Path, own_cache: Path) -> None:
+    data = load(pictures)
+    for i in range(24):
+        with Image.open(pictures / "img" / f"{i}.png") as picture:
+            assert np.array_equal(data.records[i].transpose(1, 2, 0), np.asarray(picture))
+    assert (
+        isinstance(data.records, np.memmap)
+        and data.attributes["person"].kind == "identity"
+        and set(data.attributes) == {"id", "person", "smiling"}
+    )
+
+
+def test_many_chunks_keep_their_order(draw: Draw, own_cache: Path) -> None:
+    encoded = [draw(i, 4, 4) for i in range(40)]
+    packed = pack(lambda: (Picture(str(i), encoded[i % 40]) for i in range(1000)), 1000, "many", progress=False)
+    wanted = np.stack([read_picture(picture) for picture in encoded])
+    assert all(np.array_equal(packed[i], wanted[i % 40]) for i in range(1000))
+
+
+def test_a_second_reading_decodes_nothing_and_a_changed_picture_everything(
+    pictures: Path, own_cache: Path, decoded: list[str], draw: Draw
+) -> None:
+    first = load(pictures)
+    assert len(decoded) >= 24
+    decoded.clear()
+    again = load(pictures)
+    assert not decoded and again.fingerprint == first.fingerprint and np.array_equal(again.records, first.records)
+    (pictures / "img" / "7.png").write_bytes(draw(33))
+    changed = load(pictures)
+    assert decoded and changed.fingerprint != first.fingerprint
+    assert [i for i in range(24) if not np.array_equal(changed.records[i], first.records[i])] == [7]
+
+
+def test_touched_files_are_looked_at_again_and_not_decoded(pictures: Path, own_cache: Path, decoded: list[str]) -> None:
+    first = load(pictures)
+    decoded.clear()
+    for path in pictures.glob("img/*.png"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    assert load(pictures).fingerprint == first.fingerprint and not decoded
+
+
+def test_settled_files_are_not_even_read_again(pictures: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in (*pictures.glob("img/*.png"), pictures / "labels.csv"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    first = load(pictures)
+
+    def refuse(*_: object) -> str:
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(cache, "_hash", refuse)
+    assert load(pictures).fingerprint == first.fingerprint
+
+
+def test_a_change_within_the_same_tick_of_the_clock_is_seen(pictures: Path, own_cache: Path, draw: Draw) -> None:
+    path = pictures / "img" / "3.png"
+    first, state = load(pictures), path.stat()
+    content = bytearray(path.read_bytes())
+    path.write_bytes(draw(3, 12, 10, "BMP"))
+    load(pictures)
+    path.write_bytes(bytes(content))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert load(pictures).fingerprint == first.fingerprint
+
+
+def test_a_cache_that_was_cut_short_is_made_again(pictures: Path, own_cache: Path, decoded: list[str]) -> None:
+    first = np.array(load(pictures).records)
+    (packed,) = own_cache.glob("*.npy")
+    packed.write_bytes(packed.read_bytes()[:-100])
+    decoded.clear()
+    assert np.array_equal(load(pictures).records, first) and decoded
+
+
+def test_a_killed_run_leaves_nothing_that_is_believed(pictures: Path, own_cache: Path, decoded: list[str]) -> None:
+    script = f"""
+        import os, signal
+        from pathlib import Path
+        from privet.data import images, layout, packing
+        from privet.data.folders import read_folder
+        packing._CHUNK = 2
+        plain, calls = images.read_picture, []
+        def read(*given, **named):
+            calls.append(0)
+            if len(calls) > 15:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return plain(*given, **named)
+        packing.read_picture = read
+        read_folder(Path({str(pictures)!r}), layout.Layout())
+    """
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False, capture_output=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert list(own_cache.glob(".*.npy.*")) and not list(own_cache.glob("*.npy"))
+    data = load(pictures)
+    assert len(decoded) >= 24 and np.array_equal(data.records[23], read_picture(pictures / "img" / "23.png"))
+
+
+def test_what_a_killed_run_left_is_cleared_away_once_it_is_old(pictures: Path, own_cache: Path) -> None:
+    own_cache.mkdir()
+    old, young = own_cache / ".a.npy.x", own_cache / ".b.npy.y"
+    for path in (old, young):
+        path.write_bytes(b"half")
+    os.utime(old, (1_000_000_000, 1_000_000_000))
+    load(pictures)
+    assert not old.exists() and young.exists()
+
+
+def anonymous_megabytes() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) // 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+@pytest.mark.parametrize("kind", ["files", "parquet"])
+def test_packing_never_holds_all_pictures(kind: str, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """150 MB of pictures, encoded and decoded, in less than a third of both."""
+    file = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (256, 256, 3), dtype=np.uint8)).save(file, "BMP")
+    content, n, used = file.getvalue(), 800, [anonymous_megabytes()]
+    plain = packing.read_picture
+
+    def read(source: Path | bytes, size: tuple[int, int] | None = None, channels: int = 3, name: str | None = None) -> np.ndarray:
+        used.append(anonymous_megabytes())
+        return plain(source, size, channels, name)
+
+    monkeypatch.setattr(packing, "read_picture", read)
+    if kind == "files":
+        packed = pack(lambda: (Picture(str(i), content[:-1] + bytes([i % 256])) for i in range(n)), n, "big", progress=False)
+    else:
+        with pq.ParquetWriter(
+            tmp_path / "big.parquet", pa.schema([("image", pa.binary())]), compression="none", use_dictionary=False, write_batch_size=8
+        ) as writer:
+            writer.write_table(
+                pa.table({"image": pa.array([content] * n, pa.binary())}), row_group_size=n
+            )  # one group, as large files often have
+        pa.default_memory_pool().release_unused()
+        used[:] = [anonymous_megabytes()]
+        packed = load(tmp_path / "big.parquet", progress=False).records
+    assert packed.nbytes > 150e6 and max(used) - used[0] < 100
+
+
+def test_a_picture_is_turned_upright_covered_and_cut_in_the_middle() -> None:
+    array = np.zeros((20, 40, 3), dtype=np.uint8)
+    array[:, 10:30] = 200
+    file = io.BytesIO()
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(array).save(file, "PNG", exif=exif)
+    turned = read_picture(file.getvalue())
+    assert turned.shape == (3, 40, 20) and turned[:, 10:30].min() == 200 and turned[:, :10].max() == 0
+    cut = read_picture(file.getvalue(), (10, 10))
+    assert cut.shape == (3, 10, 10) and cut[:, 1:-1].min() == 200
+    assert read_picture(file.getvalue(), (10, 10), channels=1).shape == (1, 10, 10)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGBA", "P", "1", "LA", "CMYK"])
+def test_every_mode_becomes_colour(mode: str) -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (6, 5), (10, 20, 30)).convert(mode).save(file, "JPEG" if mode == "CMYK" else "PNG")
+    assert read_picture(file.getvalue()).shape == (3, 5, 6)
+
+
+@pytest.mark.parametrize("height", [3, 7, 64, 250])
+@pytest.mark.parametrize("width", [3, 100, 333])
+def test_any_size_becomes_the_one_asked_for(height: int, width: int, draw: Draw) -> None:
+    assert read_picture(draw(1, height, width, "JPEG"), (48, 31)).shape == (3, 48, 31)
