@@ -92,7 +92,8 @@ def audit(
 
     seen = sources["released"]
     rebuilt = chosen.decoder.attack(seen["attack"], seen["test"], release.schema, seed, progress) if rebuild else None
-    card = {key: release.card.get(key) for key in ("method", "settings", "private", "seed", "in_game", "data", "sha256", "command")}
+    kept = ("method", "title", "settings", "private", "seed", "in_game", "data", "sha256", "command")
+    card = {key: release.card.get(key) for key in kept}
     sizes = {part: {"records": len(view), "people": len(np.unique(view.people))} for part in PARTS for view in (data.part(part),)}
     about = {"name": data.name, "modality": data.modality, "fingerprint": data.fingerprint, "parts": sizes}
     return Audit(card, about, battery, tuple(readings), rebuilt, _limits(release, data, chosen), round(time.monotonic() - started, 1))

@@ -73,7 +73,8 @@ def learn(
         schema=schema, seed=seed, device=device, resume=resume, checkpoint_rounds=checkpoint_rounds,
         command=shlex.join(["privet", *sys.argv[1:]]),
     )  # fmt: skip
-    out.print(f"The release is in {folder}. Attack it:  privet audit {folder} --data {data} --utility TASK --out {folder}-audit")
+    again = shlex.join(["--data", data, *(["--schema", str(schema)] if schema else [])])
+    out.print(f"The release is in {folder}. Attack it:  privet audit {folder} {again} --utility TASK --out {folder}-audit")
 
 
 @app.command(epilog="Example:  privet audit hedge --data portraits --utility smiling --out hedge-audit")
@@ -94,7 +95,7 @@ def audit(
 
     result = audit_to(folder, release, data, _names(utility), battery=battery, schema=schema, seed=seed, device=device, raw_from=raw_from)
     for reading in result.readings:
-        out.print(sentence(reading, records(result)), markup=False)
+        out.print(f"{reading.attribute}: {sentence(reading, records(result))}", markup=False)
     out.print(f"The report:  {folder / 'report.html'}")
 
 

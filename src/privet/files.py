@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from privet.errors import PrivetError
@@ -56,12 +56,8 @@ def writable_folder(path: Path) -> Callable[[], None]:
 
 def _remove_empty(folders: list[Path]) -> None:
     for folder in folders:
-        try:
+        with suppress(OSError):
             folder.rmdir()
-        except FileNotFoundError:
-            continue
-        except OSError:
-            return
 
 
 def _sync_folder(folder: Path) -> None:

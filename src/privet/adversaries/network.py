@@ -12,6 +12,7 @@ from privet.adversaries.adversary import Adversary
 from privet.adversaries.released import View
 from privet.nets import convolutions, sequences, vectors
 
+
 @dataclass(frozen=True, kw_only=True)
 class Network(Adversary):
     name: ClassVar[str] = "network"

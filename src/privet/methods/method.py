@@ -42,6 +42,8 @@ class Method:
     seed: int = 0
 
     name: ClassVar[str]
+    title: ClassVar[str]
+    """The name as its authors write it."""
     tasks: ClassVar[Literal["none", "optional", "needed"]] = "none"
     """Whether the method uses task labels. One that does not must not be given any: its claim is to work without."""
 
@@ -60,7 +62,7 @@ class Method:
         problem = self.problem(data, private, utility, without, run)
         release = self.learn(problem, run)
         release.card = {
-            "method": self.name, "settings": self.settings(), "private": list(private), "utility": list(utility), "seed": self.seed,
+            "method": self.name, "title": self.title, "settings": self.settings(), "private": list(private), "utility": list(utility), "seed": self.seed,
             "data": {"name": data.name, "fingerprint": data.fingerprint, "fit_records": len(data.part("fit"))}, **release.card,
         }  # fmt: skip
         return release

@@ -50,6 +50,7 @@ class TIPRDC(Method):
     """All three players from one forward and one backward pass; the same gradients, a third of the work."""
 
     name: ClassVar[str] = "tiprdc"
+    title: ClassVar[str] = "TIPRDC"
 
     def __post_init__(self) -> None:
         if not 0 <= self.budget <= 1:

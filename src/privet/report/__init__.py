@@ -50,7 +50,7 @@ def render(audit: Audit, compare: Sequence[Audit] = ()) -> str:
     rows = [] if panels or audit.utility else _rows(audit, compare)
     return _template().render(
         audit=audit,
-        method=str(audit.release.get("method") or "an unnamed method"),
+        method=words.method(audit),
         data_name=str(audit.data.get("name") or "unnamed data"),
         noun=words.records(audit),
         hidden=_hidden(audit),

@@ -297,10 +297,15 @@ def learned_elsewhere(audit: Audit) -> str | None:
     return str(learned.get("name") or "other data") if known and learned["fingerprint"] != audit.data["fingerprint"] else None
 
 
+def method(audit: Audit) -> str:
+    """The method as its authors write it, where the card says so."""
+    return str(audit.release.get("title") or audit.release.get("method") or "an unnamed method")
+
+
 def called(audit: Audit, among: Sequence[Audit] = ()) -> str:
     """A short name that tells this audit from the others: the method, then what differs."""
-    name = str(audit.release.get("method") or "unnamed method")
-    rivals = [a for a in among if str(a.release.get("method") or "unnamed method") == name]
+    name = method(audit)
+    rivals = [a for a in among if method(a) == name]
     mine = _settings(audit)
     differing = [k for k in mine if any(_settings(a).get(k) != mine[k] for a in rivals)]
     extra = [f"{k} {mine[k]}" for k in differing[:2]]
