@@ -60,7 +60,7 @@ def pictures():
 
 
 def test_a_thumbnail_gives_more_than_the_mean_picture(pictures):
-    made = _attack(pictures, _release(learn_schema(pictures), Thumbnail()), epochs=40, lr=5e-3)
+    made = _attack(pictures, _release(learn_schema(pictures), Thumbnail()), epochs=20, batch=16, lr=1e-2)
     test = pictures.records[pictures.part("test").rows].astype(float)
     mean = pictures.records[pictures.part("attack").rows].mean(0)
     assert made.measure == "PSNR in dB" and made.n == len(test)
@@ -68,7 +68,7 @@ def test_a_thumbnail_gives_more_than_the_mean_picture(pictures):
 
 
 def test_nothing_gives_no_more_than_the_best_single_picture(pictures):
-    made = _attack(pictures, _release(learn_schema(pictures), Nothing()), epochs=20, lr=5e-3)
+    made = _attack(pictures, _release(learn_schema(pictures), Nothing()), epochs=10, batch=16, lr=1e-2)
     test = pictures.records[pictures.part("test").rows].astype(float)
     assert made.value <= _psnr(test - test.mean(0))
 

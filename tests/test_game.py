@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,22 @@ def test_players_with_the_same_records_see_the_same_batch():
 
     Game(nets, [Phase("p", 1, [Player(n, nets[n], watch(n)) for n in nets])], _feed(), 8, 0, "").play(QUIET)
     assert drawn["a"] == drawn["b"] and sorted(i for batch in drawn["a"] for i in batch) == list(range(64))
+
+
+def test_a_schedule_sets_every_rate():
+    """With the rate at zero for the second half, the weights stand still from there on."""
+    net = nn.Linear(4, 1)
+    weights = []
+
+    def objective(batch):
+        weights.append(net.weight.detach().clone())
+        return Move(net(batch.x).square().mean())
+
+    phase = Phase("p", 4, [Player("a", net, objective, lr=0.1)], schedule=lambda done: 1.0 if done < 0.5 else 0.0)
+    Game({"a": net}, [phase], _feed(), 8, 0, "").play(QUIET)
+    half = len(weights) // 2
+    assert all(not torch.equal(a, b) for a, b in pairwise(weights[: half + 1]))
+    assert all(torch.equal(weights[half], w) for w in weights[half:])
 
 
 def test_divergence_is_said_in_a_sentence():

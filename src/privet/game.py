@@ -219,8 +219,3 @@ def _step(loss: Tensor, modules: Sequence[nn.Module], optimisers: Sequence[torch
 
 def _mix(seed: int, phase: int, done: int) -> int:
     return int(np.random.SeedSequence([seed, phase, done]).generate_state(1, np.uint64)[0] >> 1)
-
-
-def cosine(done: float) -> float:
-    """From 1 down to a tenth along half a cosine."""
-    return 0.1 + 0.45 * (1 + math.cos(math.pi * done))

@@ -12,6 +12,9 @@ from privet.adversaries.adversary import Adversary
 from privet.adversaries.released import View
 from privet.nets import convolutions, sequences, vectors
 
+FEW_CHANNELS = 16
+"""Large maps of few channels are pictures or signals themselves; they get one more step in front."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Network(Adversary):
@@ -26,4 +29,6 @@ class Network(Adversary):
         shape = cast(Sequence[int], view.shape)
         if len(shape) == 1:
             return nn.Sequential(nn.BatchNorm1d(shape[0], affine=False), vectors.Classifier(shape, classes, self.width))
-        return convolutions.ResidualClassifier(shape, classes, self.width)
+        whole = shape[0] <= FEW_CHANNELS and min(shape[1:]) >= convolutions.SMALLEST
+        steps = (64, *convolutions.RESIDUAL) if whole else convolutions.RESIDUAL
+        return convolutions.ResidualClassifier(shape, classes, self.width, steps)

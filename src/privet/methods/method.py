@@ -62,7 +62,8 @@ class Method:
         problem = self.problem(data, private, utility, without, run)
         release = self.learn(problem, run)
         release.card = {
-            "method": self.name, "title": self.title, "settings": self.settings(), "private": list(private), "utility": list(utility), "seed": self.seed,
+            "method": self.name, "title": self.title, "settings": self.settings(),
+            "private": list(private), "utility": list(utility), "seed": self.seed,
             "data": {"name": data.name, "fingerprint": data.fingerprint, "fit_records": len(data.part("fit"))}, **release.card,
         }  # fmt: skip
         return release

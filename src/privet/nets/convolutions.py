@@ -27,9 +27,10 @@ TRUNK = ((3, 256), (3, 512), (3, 512))
 """Classifier, and the estimator from the features' depth on; also V-CL#16."""
 TRUNK_19 = ((4, 256), (4, 512), (4, 512))
 """V-CL#19."""
-
-WHOLE = 32
-"""Records of at least this size are pictures or signals; smaller ones are features of them."""
+RESIDUAL = (128, 256, 512)
+"""Res-CL."""
+SMALLEST = 32
+"""Steps per axis below which the classifiers' poolings leave nothing."""
 
 
 def scaled(size: int, width: float) -> int:
@@ -64,8 +65,8 @@ class Extractor(nn.Module):
     def __init__(self, shape: Sequence[int], width: float = 1.0) -> None:
         super().__init__()
         channels, *size = shape
-        if min(size) < WHOLE:
-            raise PrivetError(f"The networks need at least {WHOLE} steps per axis, and these records have {'x'.join(map(str, size))}.")
+        if min(size) < SMALLEST:
+            raise PrivetError(f"The networks need at least {SMALLEST} steps per axis, and these records have {'x'.join(map(str, size))}.")
         self.body, out = blocks(LIFT, channels, len(size), width)
         self.shape = (out, *halved(size, 2))
 
@@ -120,13 +121,13 @@ class Residual(nn.Module):
 
 
 class ResidualClassifier(nn.Module):
-    """z -> classes: Table 3's Res-CL; for whole pictures and signals, with one more step of 64 channels in front."""
+    """z -> classes: Table 3's Res-CL. Each step halves the maps; whole pictures and signals need more of them."""
 
-    def __init__(self, shape: Sequence[int], outputs: int, width: float = 1.0) -> None:
+    def __init__(self, shape: Sequence[int], outputs: int, width: float = 1.0, steps: Sequence[int] = RESIDUAL) -> None:
         super().__init__()
         channels, *size = shape
         layers: list[nn.Module] = []
-        for step in (64, 128, 256, 512) if min(size) >= WHOLE else (128, 256, 512):
+        for step in steps:
             out = scaled(step, width)
             layers.append(Residual(channels, out, len(size)))
             channels = out
