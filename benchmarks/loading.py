@@ -51,7 +51,6 @@ def main() -> int:
         "pictures": given.pictures,
         "threads": before["cores"],
         "packing_over_bare_pillow": spread([t["packing"] / t["pillow"] for t in turns]),
-        "packing_without_disk_over_bare_pillow": spread([(t["packing"] - t["disk"]) / t["pillow"] for t in turns]),
         "seconds": {key: spread([t[key] for t in turns]) for key in turns[0]},
         "pictures_packed_per_second": round(given.pictures / statistics.median(t["packing"] for t in turns), 1),
     }

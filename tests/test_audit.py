@@ -29,7 +29,7 @@ BEST = {"table": 0.894, "image": 1.0, "text": 1.0, "signal": 1.0}
 def _tiny() -> Iterator[None]:
     """Batteries of the size of the data here."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, least in (("tiny", 50), ("brief", 8)):
+        for name, least in (("tiny", 80), ("brief", 8)):
             size = {"epochs": 1, "least": least, "batch": 32, "width": 0.05}
             attackers = (Linear(**size, rates=(3e-2,)), MLP(**size, rates=(5e-3,)), Network(**size, rates=(5e-3,)))
             patch.setitem(BATTERIES, name, Battery(attackers, Decoder(epochs=1, width=0.1)))
@@ -82,7 +82,7 @@ def table():
 
 @pytest.mark.parametrize("modality", TRACES)
 def test_the_identity_leaks_all(modality):
-    data = small(modality, 600)
+    data = small(modality, 300 if modality == "image" else 1000)
     said = _audit(_identity(data), data, battery="tiny")
     figure = said.reading("u").worst.balanced
     assert figure.high >= BEST[modality] - 0.01 and figure.value > BEST[modality] - 0.1
@@ -92,12 +92,10 @@ def test_the_identity_leaks_all(modality):
 
 @pytest.mark.parametrize("modality", TRACES)
 def test_a_constant_leaks_nothing(modality):
-    data = small(modality, 400)
-    reading = _audit(_constant(data), data, battery="tiny").reading("u")
-    for finding in reading.released:
+    data = small(modality, 300)
+    for finding in _audit(_constant(data), data, battery="brief").reading("u").released:
         assert finding.balanced.low <= 0.5 <= finding.balanced.high and finding.balanced.is_chance
         assert finding.accuracy.value <= finding.accuracy.chance, "a constant beat the commonest class"
-    assert not reading.reference.balanced.is_chance, "the same adversaries read raw records"
 
 
 def test_released_and_raw_agree_where_nothing_is_changed(table):
@@ -181,7 +179,8 @@ def test_several_private_attributes_and_a_task():
 
 def test_three_classes():
     data = small("table", 600)
-    leaky, mute = (_audit(make(data, ["colour"]), data).reading("colour") for make in (_identity, _constant))
+    said = _audit(_identity(data, ["colour"]), data, battery="tiny")
+    leaky, mute = (a.reading("colour") for a in (said, _audit(_constant(data, ["colour"]), data, battery="tiny", raw_from=said)))
     assert leaky.values == ("blue", "green", "red")
     assert leaky.worst.balanced.chance == pytest.approx(1 / 3) and leaky.worst.balanced.value > 0.95
     assert all(f.balanced.low <= 1 / 3 <= f.balanced.high for f in mute.released)
@@ -211,7 +210,8 @@ def test_a_permutation_of_the_test_people_changes_no_figure(modality):
     order = np.arange(len(data))
     order[test] = np.random.default_rng(3).permutation(test)
     assert not np.array_equal(data.take(order).rows, data.rows)
-    first, second = (_audit(_identity(view), view, ["y"], "brief") for view in (data, data.take(order)))
+    first = _audit(_identity(data), data, battery="brief")
+    second = _audit(_identity(data), data.take(order), battery="brief", raw_from=first)
     for one, other in zip(_figures(first), _figures(second), strict=True):
         assert one[:-1] == other[:-1] and one[-1] == pytest.approx(other[-1], abs=1e-9)
 
@@ -282,6 +282,12 @@ def test_an_audit_that_is_not_there(tmp_path):
     for path in (tmp_path / "none.json", tmp_path):
         with pytest.raises(PrivetError, match="Cannot read the audit"):
             Audit.load(path)
+
+
+def test_a_file_that_is_no_text_is_not_an_audit(tmp_path):
+    (tmp_path / "audit.json").write_bytes(b"\xff\xfe\0\1")
+    with pytest.raises(PrivetError, match="not an audit"):
+        Audit.load(tmp_path / "audit.json")
 
 
 # Wrong words.

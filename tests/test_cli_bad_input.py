@@ -25,6 +25,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.standard_normal(80), "b": rng.integers(0, 2, 80), "same": 1, "sex": rng.choice(["f", "m"], 80)})
     frame.to_csv(room / "table.csv", index=False)
+    frame.head(12).assign(sex=["f", "m"] * 6).to_csv(room / "tiny.csv", index=False)
     (room / "empty.csv").write_text("")
     (room / "notes.docx").write_text("what")
     (room / "broken.parquet").write_bytes(b"PAR1 and then nothing")
@@ -56,6 +57,7 @@ TABLE = [
     ("broken image", [*LEARN, "--data", "{room}/pictures", "--private", "u"], "3.png"),
     ("one value only", [*LEARN, "--data", "{room}/table.csv", "--private", "same"], "only one value"),
     ("private number", [*LEARN, "--data", "{room}/table.csv", "--private", "a"], "number"),
+    ("too few records", [*LEARN, "--data", "{room}/tiny.csv", "--private", "sex"], "at least 8 are needed"),
     ("private and a task", [*LEARN, "--data", "{room}/table.csv", "--private", "sex", "--utility", "sex"], "both private and a task"),
     ("a task for tiprdc", [*LEARN, "--data", "{room}/table.csv", "--private", "sex", "--utility", "b"], "privet audit"),
     ("unknown column", [*LEARN, "--data", "{room}/table.csv", "--private", "sex", "--without", "c"], "no column 'c'"),
@@ -68,6 +70,7 @@ TABLE = [
     ("no schema file", [*LEARN, "--data", "{room}/table.csv", "--private", "sex", "--schema", "{room}/no.toml"], "no.toml"),
     ("no release", ["audit", "{room}/pictures", "--data", "portraits:200"], "no release in"),
     ("other input shape", ["audit", "{room}/release", "--data", "{room}/wide"], "size = [48, 48]"),
+    ("audit of too few", ["audit", "{room}/release", "--data", "portraits:30"], "at least 8 are needed"),
     ("other modality", ["audit", "{room}/release", "--data", "{room}/table.csv"], "holds table records"),
     ("audit unknown task", ["audit", "{room}/release", "--data", "portraits:200", "--utility", "smilling"], "did you mean 'smiling'"),
     ("audit private as task", ["audit", "{room}/release", "--data", "portraits:200", "--utility", "beard"], "hides 'beard'"),
@@ -114,7 +117,7 @@ def test_main_prints_the_sentence_and_exits_with_2(monkeypatch, capsys):
     assert stopped.value.code == 2 and said.startswith("privet: There is no method 'nomethod'") and said.count("\n") == 1
 
 
-@pytest.mark.parametrize("verb", [[], ["demo"], ["data", "show"], ["learn"], ["audit"], ["apply"]], ids=" ".join)
+@pytest.mark.parametrize("verb", [[], ["demo"], ["data", "show"], ["learn"], ["audit"], ["gate"], ["apply"]], ids=" ".join)
 def test_help_has_an_example(verb):
     result = CliRunner().invoke(cli.app, [*verb, "--help"])
     assert result.exit_code == 0

@@ -27,12 +27,12 @@ SMALL = ["--set", "width=0.05", "--set", "warmup=0", "--set", "epochs=1"]
 
 
 def _run(*words: object) -> str:
-    """What is printed; fails where the command does."""
+    """What is printed as a result; fails where the command does."""
     result = CliRunner().invoke(cli.app, [str(word) for word in words])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output
-    return result.output
+    return result.stdout
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def test_learn_writes_a_release_and_says_what_to_do_next(story):
 
 
 def test_audit_writes_its_files_and_names_the_attributes(story):
-    assert {p.name for p in (story.room / "found").iterdir()} == {"audit.json", "report.html"}
+    assert {p.name for p in (story.room / "found").iterdir()} >= {"audit.json", "report.html"}
     lines = story.said["audit"].splitlines()
     assert [line.split(":")[0] for line in lines] == ["beard", "smiling", "The report"]
     said = Audit.load(story.room / "found" / "audit.json")
@@ -114,11 +114,12 @@ def test_data_show_names_every_attribute():
     assert "300" in said and all(part in said for part in ("fit", "attack", "select", "test"))
 
 
+_CALL = "from privet.cli import app; from typer.testing import CliRunner; assert {word!r} in CliRunner().invoke(app, {words}).output"
 IMPORTS = {
     "import": "import privet; privet.__version__; dir(privet)",
     "error": "from privet import PrivetError",
-    "help": "import privet.cli as c; from typer.testing import CliRunner; r = CliRunner().invoke(c.app, ['--help']); assert 'learn' in r.output",
-    "help of a verb": "import privet.cli as c; from typer.testing import CliRunner; CliRunner().invoke(c.app, ['learn', '--help'])",
+    "help": _CALL.format(words=["--help"], word="learn"),
+    "help of a verb": _CALL.format(words=["learn", "--help"], word="--private"),
 }
 
 

@@ -65,6 +65,7 @@ def audit(
         raise PrivetError(f"The release hides '{min(both)}', so it cannot be audited as a task as well.")
     attributes = [*data.require_classes(private, "private", "attack"), *data.require_classes(utility, "utility", "attack")]
     wanted = {attribute.name: attribute for attribute in attributes}
+    data.require_records("attack", "select", "test")
     known = _known(raw_from, data, battery, list(wanted))
     sources = {"released": _see(release, data, list(wanted), where)}
     if not known:

@@ -89,7 +89,7 @@ def audit(
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
-    """Attack a release with people it has not seen; write audit.json and report.html."""
+    """Attack a release with people it has not seen; write audit.json, report.html and summary.md."""
     from privet.report.words import records, sentence
     from privet.work import audit_to
 
@@ -97,6 +97,29 @@ def audit(
     for reading in result.readings:
         out.print(f"{reading.attribute}: {sentence(reading, records(result))}", markup=False)
     out.print(f"The report:  {folder / 'report.html'}")
+
+
+@app.command(epilog="Example:  privet gate hedge-audit --max-accuracy beard=0.60 --min-utility smiling=0.85")
+def gate(
+    found: Annotated[Path, typer.Argument(metavar="AUDIT", help="audit.json, or the folder that holds it")],
+    max_accuracy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A=LIMIT", help="Most balanced accuracy the worst adversary may have, upper end of its interval; repeatable"),
+    ] = None,
+    min_utility: Annotated[
+        list[str] | None,
+        typer.Option(metavar="C=LIMIT", help="Least balanced accuracy a task must have, lower end of its interval; repeatable"),
+    ] = None,
+) -> None:
+    """Hold an audit against limits, for pipelines: exit code 0 if all hold, 1 if any fails, 2 for a wrong word."""
+    from privet.gate import check, limits, load
+
+    most, least = limits("--max-accuracy", max_accuracy or []), limits("--min-utility", min_utility or [])
+    checks = check(load(found), most, least)
+    for one in checks:
+        out.print(one.line, markup=False)
+    if not all(one.ok for one in checks):
+        raise typer.Exit(1)
 
 
 @app.command(epilog="Example:  privet apply hedge photos/ --out released.parquet")

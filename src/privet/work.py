@@ -9,10 +9,11 @@ from privet.auditor import BATTERIES, audit
 from privet.data import load
 from privet.errors import PrivetError, unknown
 from privet.evidence.figures import Audit
-from privet.files import writable_folder
+from privet.files import writable_folder, write_text
 from privet.game import Run
 from privet.methods import method
 from privet.release import Release
+from privet.report.markdown import summary
 
 
 def learn_to(
@@ -43,7 +44,7 @@ def audit_to(
     folder: Path, release: Path, spec: str, utility: Sequence[str] = (), *, battery: str = "quick", schema: Path | None = None,
     seed: int = 0, device: str = "auto", raw_from: Path | None = None,
 ) -> Audit:  # fmt: skip
-    """Audit the release in a folder, and write audit.json and report.html to another."""
+    """Audit the release in a folder, and write audit.json, report.html and summary.md to another."""
     if battery not in BATTERIES:
         raise unknown("battery", battery, BATTERIES)
     loaded, earlier = Release.load(release), None if raw_from is None else Audit.load(raw_from)
@@ -54,6 +55,7 @@ def audit_to(
         result = audit(loaded, data, utility, battery, seed=seed, device=device, raw_from=earlier)
         result.save(folder / "audit.json")
         result.report(folder / "report.html")
+        write_text(folder / "summary.md", summary(result))
     except BaseException:
         undo()
         raise

@@ -13,8 +13,8 @@ from privet.data.dataset import Array, Dataset
 from privet.feed import Feed
 from privet.release import Release
 
-HELD = {"cpu": 2e9, "cuda": 20e9}
-"""Released records are computed once and kept up to this many bytes; beyond it, again for every pass."""
+HELD = {"cpu": 5e8, "cuda": 20e9}
+"""Released records of a part are computed once and kept up to this many bytes; beyond it, again for every pass."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Released:
         self.release = release.to(device)
         self.feed = Feed(release.schema.inputs(data), {name: data.labels[name] for name in names}, device)
         self.view = View(release.shape, getattr(release.schema, "vocabulary", None) if len(release.shape) == 1 else None)
+        self._held: Tensor | None = None
         self._held = self._hold(batch) if release.noise is None and self._bytes() < HELD[device.type] else None
 
     def __len__(self) -> int:
@@ -58,21 +59,25 @@ class Released:
             yield z, batch.labels
 
     def _hold(self, size: int) -> Tensor:
-        parts = [z for z, _ in self._first(size)]
-        if parts[0].dim() > 1 and len({part.shape[1:] for part in parts}) > 1:
-            longest = max(part.shape[1] for part in parts)
-            parts = [torch.nn.functional.pad(part, [0, 0] * (part.dim() - 2) + [0, longest - part.shape[1]]) for part in parts]
-        return torch.cat(parts)
+        held: Tensor | None = None
+        done = 0
+        for z, _ in self._at(_cut(np.arange(len(self)), size)):
+            if held is None:
+                held = torch.zeros((len(self), *self._shape()), dtype=z.dtype, device=z.device)
+            place = held[done : done + len(z)]
+            (place[:, : z.shape[1]] if self.view.shape[0] is None else place).copy_(z)
+            done += len(z)
+        assert held is not None, "a part without records was refused before"
+        return held
 
-    def _first(self, size: int) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
-        self._held = None
-        yield from self._at(_cut(np.arange(len(self)), size))
+    def _shape(self) -> tuple[int, ...]:
+        """Of one record, with texts as long as the longest."""
+        return tuple(self.feed.inputs.array.shape[-1] if size is None else size for size in self.view.shape)
 
     def _bytes(self) -> float:
         if self.release.network[0] == "identity":
             return self.feed.inputs.nbytes if self.feed.resident is None else float("inf")
-        longest = self.feed.inputs.array.shape[-1]
-        return 4.0 * len(self) * float(np.prod([longest if size is None else size for size in self.view.shape]))
+        return 4.0 * len(self) * float(np.prod(self._shape()))
 
 
 def _cut(order: Array, size: int) -> list[Array]:

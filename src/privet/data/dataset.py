@@ -109,6 +109,13 @@ class Dataset:
         """The four parts. They were drawn once, by person, when the data was read."""
         return Splits(*(self.part(name) for name in PARTS))
 
+    def require_records(self, *parts: str, least: int = 8) -> None:
+        """Say so where a part is too small to learn or to count anything from."""
+        for part in parts:
+            have = int((self.part_of == PARTS.index(part)).sum())
+            if have < least:
+                raise PrivetError(f"The {part} part of {self.name} has {have} records, and at least {least} are needed: add records.")
+
     def require_classes(self, names: Sequence[str], role: str, part: str = "fit") -> list[Attribute]:
         """The attributes called `names`, or a sentence why one of them cannot be a `role`."""
         found = []

@@ -149,9 +149,11 @@ class Audit:
     @staticmethod
     def load(path: str | Path) -> Audit:
         try:
-            return Audit.from_json(Path(path).read_text())
+            return Audit.from_json(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise PrivetError(f"Cannot read the audit {path}: {error.strerror}.") from None
+        except UnicodeDecodeError:
+            raise PrivetError(f"{path} is not an audit that Privet wrote: it is no text.") from None
 
 
 def _findings(raw: list[dict[str, Any]]) -> tuple[Finding, ...]:

@@ -80,6 +80,7 @@ class Method:
         if self.tasks == "needed" and not utility:
             raise PrivetError(f"The method {self.name} needs at least one task: name it with --utility.")
         hidden, kept = data.require_classes(private, "private"), data.require_classes(utility, "utility")
+        data.require_records("fit")
         schema = learn_schema(data, [*private, *utility, *without])
         return Problem(schema, data, tuple(hidden), tuple(kept), pick(run.device))
 

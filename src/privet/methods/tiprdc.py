@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -79,7 +80,7 @@ class Players:
 
     def __init__(self, problem: Problem, method: TIPRDC) -> None:
         plan = nets.plan(problem.schema)
-        self.private, self.budget, self.noise = problem.private, method.budget, method.noise
+        self.private, self.budget, self.noise, self.batch = problem.private, method.budget, method.noise, method.batch
         self.extractor = plan.extractor(method.width)
         self.shape = cast(Sequence[int | None], self.extractor.shape)
         classes = sum(attribute.classes for attribute in self.private)
@@ -134,7 +135,7 @@ class Players:
         """How often the game's own adversary is right about people it has not seen: what the paper would report."""
         for module in self.modules().values():
             module.eval()
-        index = [torch.arange(s, min(s + 256, len(feed))).numpy() for s in range(0, len(feed), 256)]
+        index = np.array_split(np.arange(len(feed)), max(1, len(feed) // self.batch))
         pairs = [(self.adversary(self.release(batch)).float(), batch.labels) for batch in feed.batches(index)]
         scores = torch.split(torch.cat([s for s, _ in pairs]), [a.classes for a in self.private], dim=1)
         said: dict[str, Any] = {}

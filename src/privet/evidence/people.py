@@ -1,0 +1,169 @@
+"""Intervals where one person has several records: whole people are drawn anew, not records.
+
+A statistic is written as a function of sums over records, so that a draw needs one sum per person and no pass over the
+records: accuracy is (sum of right) / (sum of ones), balanced accuracy the same per class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm, t
+
+from privet.evidence.intervals import Interval
+from privet.evidence.leakage import confusion
+
+Array = npt.NDArray[Any]
+AT_ONCE = 1 << 18
+"""People drawn in one go: what fits a cache, whatever the number of draws."""
+
+
+def bootstrap_people(
+    person: npt.ArrayLike,
+    statistic_inputs: npt.ArrayLike,
+    statistic: Callable[[Array], Array],
+    confidence: float = 0.95,
+    draws: int = 1000,
+    seed: int = 0,
+    *,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    people: int | None = None,
+) -> Interval:
+    """Interval for a function of sums over records, from `draws` samples of as many people with replacement.
+
+    `person` (n,) names who each record is of, `statistic_inputs` (n, m) or (n,) holds what is summed, and `statistic` takes
+    sums (draws, m) to values (draws,), or nan where it is not defined. It lies within `bounds`. With P people and
+    a = 1 - confidence, the ends are the b and 1 - b quantiles of the draws, where ::
+
+        b = Phi(-sqrt(P / (P - 1)) t(1 - a / 2; P - 1))
+
+    makes up for the bootstrap being too narrow for few people (Hesterberg), and at far tails, where fewer than ten draws
+    lie beyond an end, at least v +- sqrt(P / (P - 1)) t sd around the value v. A draw that is not defined could have been
+    anything, and counts beyond both ends.
+
+    People who all agree have drawn nobody who differs: a kind of person never seen among P may still make up
+    u = 1 - (a / 2)^(1 / P) of all, so the interval holds at least v + u (bounds - v). For a share of 0 or 1 with one record
+    per person that is Clopper-Pearson's limit. Where the statistic divides by classes, `people` is how many people the
+    smallest of them has, and takes the place of P.
+
+    No people, or one, show no spread: then the interval is `bounds`. Neither the order of the records nor the names of
+    people change it.
+
+    Sources: Davison and Hinkley, Bootstrap methods and their application (1997), section 3.8; Hesterberg, What teachers
+    should know about the bootstrap, The American Statistician 69 (2015), 371-386.
+
+    >>> person, right = np.arange(400) // 4, np.arange(400) // 4 % 4 > 0        # 100 people, always right or always wrong
+    >>> low, high = bootstrap_people(person, np.c_[right, np.ones(400)], lambda sums: sums[:, 0] / sums[:, 1])
+    >>> round(low, 2), round(high, 2)
+    (0.66, 0.83)
+    """
+    assert 0 < confidence < 1, f"A confidence lies between 0 and 1, {confidence} does not."
+    assert draws >= 1, f"{draws} draws show nothing."
+    names, inputs = np.asarray(person), np.asarray(statistic_inputs, dtype=np.float64)
+    inputs = inputs[:, None] if inputs.ndim == 1 else inputs
+    assert names.ndim == 1 and inputs.ndim == 2, f"One person per record and a row of inputs, not {names.shape} and {inputs.shape}."
+    assert len(names) == len(inputs), f"{len(names)} records have a person, but {len(inputs)} have inputs."
+    assert np.isfinite(inputs).all(), "An input is not a finite number."
+    known, place = np.unique(names, return_inverse=True)
+    count = len(known) if people is None else people
+    assert count <= len(known), f"A class cannot have {count} of {len(known)} people."
+    if count < 2:
+        return Interval(*bounds)
+    sums = np.stack([np.bincount(place, column, len(known)) for column in inputs.T], axis=1)
+    sums = sums[np.lexsort(sums.T)]  # the same draws, whoever comes first
+    value = float(_evaluate(statistic, sums.sum(0)[None])[0])
+    if np.isnan(value):
+        return Interval(*bounds)
+
+    found = _evaluate(statistic, _resample(sums, draws, np.random.default_rng(seed)))
+    wide = float(np.sqrt(count / (count - 1)) * t.ppf(1 - (1 - confidence) / 2, count - 1))
+    tail = float(norm.cdf(-wide))
+    undefined = np.isnan(found)
+    low = float(np.quantile(np.where(undefined, -np.inf, found), tail, method="lower"))
+    high = float(np.quantile(np.where(undefined, np.inf, found), 1 - tail, method="higher"))
+    if tail * draws < 10 and not undefined.all():
+        spread = wide * float(found[~undefined].std())
+        low, high = min(low, value - spread), max(high, value + spread)
+    unseen = 1 - ((1 - confidence) / 2) ** (1 / count)
+    low, high = min(low, value + unseen * (bounds[0] - value)), max(high, value + unseen * (bounds[1] - value))
+    return Interval(max(low, bounds[0]), min(high, bounds[1]))
+
+
+def accuracy_over_people(
+    person: npt.ArrayLike, truth: npt.ArrayLike, guesses: npt.ArrayLike, confidence: float = 0.95, draws: int = 1000, seed: int = 0
+) -> Interval:
+    """Interval for accuracy. With one record per person it is close to Clopper-Pearson, and the same at 0 and n of n.
+
+    >>> low, high = accuracy_over_people(range(20), [1] * 20, [1] * 20)
+    >>> round(low, 4), high
+    (0.8316, 1.0)
+    """
+    right = np.asarray(truth) == np.asarray(guesses)
+    return bootstrap_people(person, np.c_[right, np.ones(len(right))], _share, confidence, draws, seed)
+
+
+def balanced_over_people(
+    person: npt.ArrayLike, truth: npt.ArrayLike, guesses: npt.ArrayLike, confidence: float = 0.95, draws: int = 1000, seed: int = 0
+) -> Interval:
+    """Interval for balanced accuracy over the classes that are present.
+
+    A draw without one of them is not defined: with a class of six people or fewer among many the interval is all of (0, 1).
+
+    >>> person, truth = np.arange(400) // 4, np.arange(400) // 4 % 2
+    >>> low, high = balanced_over_people(person, truth, np.where(np.arange(400) % 5 > 0, truth, 1 - truth))
+    >>> low < 0.8 < high
+    True
+    """
+    codes, said, names = np.asarray(truth), np.asarray(guesses), np.asarray(person)
+    confusion(codes, said, 1 + max(int(codes.max(initial=0)), int(said.max(initial=0))))  # refuses what are not labels
+    member = codes[:, None] == np.unique(codes)
+    if not len(codes):
+        return Interval(0.0, 1.0)
+    people = min(len(np.unique(names[column])) for column in member.T)
+    inputs = np.hstack([member & (codes == said)[:, None], member])
+    return bootstrap_people(names, inputs, _mean_recall, confidence, draws, seed, people=people)
+
+
+def best_of(k: int, confidence: float = 0.95) -> float:
+    """The confidence each of k intervals needs, so that all hold at once with `confidence`, and so the best one does.
+
+    Bonferroni: 1 - (1 - confidence) / k, whatever the dependence between them. Needed where the best of k was picked on the
+    records that it is reported on; not where it was picked on *select* and is reported on *test*.
+
+    Source: Dunn, Multiple comparisons among means, Journal of the American Statistical Association 56 (1961), 52-64.
+
+    >>> round(best_of(10), 4), best_of(1)
+    (0.995, 0.95)
+    """
+    assert k >= 1, f"The best of {k} does not exist."
+    assert 0 < confidence < 1, f"A confidence lies between 0 and 1, {confidence} does not."
+    return 1 - (1 - confidence) / k if k > 1 else confidence
+
+
+def _resample(sums: Array, draws: int, random: np.random.Generator) -> Array:
+    """Column sums of `draws` samples of as many rows, with replacement."""
+    people, totals = len(sums), []
+    for start in range(0, draws, max(AT_ONCE // people, 1)):
+        some = min(max(AT_ONCE // people, 1), draws - start)
+        drawn = random.integers(0, people, (some, people)) + np.arange(some)[:, None] * people
+        totals.append(np.bincount(drawn.ravel(), minlength=some * people).reshape(some, people) @ sums)
+    return np.concatenate(totals)
+
+
+def _evaluate(statistic: Callable[[Array], Array], sums: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):  # a draw may hold nobody of a class: nan says so
+        values = np.asarray(statistic(sums), dtype=np.float64)
+    assert values.shape == sums.shape[:1], f"A statistic gives one value per draw, not the shape {values.shape}."
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _share(sums: Array) -> Array:
+    return np.asarray(sums[:, 0] / sums[:, 1])
+
+
+def _mean_recall(sums: Array) -> Array:
+    right, all_ = np.hsplit(sums, 2)
+    return np.asarray((right / all_).mean(1))
