@@ -234,7 +234,7 @@ def test_raw_figures_are_taken_over_exactly(table):
 @pytest.mark.parametrize("case", ["data", "battery", "attribute"])
 def test_raw_figures_of_other_work_are_refused(table, case):
     earlier = _audit(_identity(table), table)
-    said = "says nothing of 'y'" if case == "attribute" else "other data or with another battery"
+    said = "says nothing of 'y'" if case == "attribute" else "other data or inputs, or with another battery"
     other = small("table", 400, seed=1) if case == "data" else table
     with pytest.raises(PrivetError, match=said):
         _audit(_constant(other), other, ["y"] if case == "attribute" else [], "tiny" if case == "battery" else "one", raw_from=earlier)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -98,3 +100,10 @@ def test_goes_into_the_card_and_out_again():
 def test_an_unknown_law_is_refused():
     with pytest.raises(PrivetError, match="did you mean 'gaussian'"):
         Noise("gausian", (3,), 1.0)
+
+
+@pytest.mark.parametrize("byte", [b"\0", b"\xff"])
+@pytest.mark.parametrize("law", UNIT)
+def test_the_rarest_draw_is_finite(law, byte, monkeypatch):
+    monkeypatch.setattr(os, "urandom", lambda n: byte * n)
+    assert np.isfinite(Noise(law, (2,), 1.0).draw(3)).all()

@@ -256,3 +256,77 @@ def test_what_is_kept_is_beside_its_record(folders, tmp_path):
     assert table["name"].to_pylist() == frame["name"].tolist() and table["y"].to_pylist() == frame["y"].tolist()
     with pytest.raises(PrivetError, match="did you mean 'name'"):
         apply(folders["table"], [tmp_path / "in.csv"], tmp_path / "no.parquet", ["nam"], progress=False)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_nothing_need_be_kept(folders, tmp_path, suffix):
+    frame, path = _frame("table"), tmp_path / f"in.{suffix}"
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+    assert len(_apply(folders["table"], path, ())) == len(frame)
+    assert pq.read_table(tmp_path / "out.parquet").column_names == ["z"]
+
+
+def test_a_file_without_rows_is_refused(folders, tmp_path):
+    _frame("table").iloc[:0].to_csv(tmp_path / "in.csv", index=False)
+    with pytest.raises(PrivetError, match="no records"):
+        _apply(folders["table"], tmp_path / "in.csv")
+    assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_an_unknown_column_of_lists(tmp_path):
+    pd.DataFrame({"embedding": [[0.0] * 6] * 3}).to_parquet(tmp_path / "in.parquet")
+    with pytest.raises(PrivetError, match="did you mean 'embedding'"):
+        _encoded(VECTOR, tmp_path / "in.parquet", "embeding")
+
+
+@pytest.mark.parametrize("cells", [[[0.0] * 6, [0.0] * 5], [[0.0] * 6, None]], ids=["ragged", "missing"])
+def test_lists_that_are_not_of_one_length_are_refused(tmp_path, cells):
+    pd.DataFrame({"embedding": cells}).to_parquet(tmp_path / "in.parquet")
+    with pytest.raises(PrivetError, match="equally many"):
+        _encoded(VECTOR, tmp_path / "in.parquet")
+
+
+def test_a_missing_window_is_refused(tmp_path):
+    pd.DataFrame({"window": [[0.0] * 64, None]}).to_parquet(tmp_path / "in.parquet")
+    with pytest.raises(PrivetError, match="not 2 channels x 32 steps"):
+        _encoded(learn_schema(DATA["signal"]), tmp_path / "in.parquet")
+
+
+@pytest.mark.parametrize("modality", ["image", "signal"])
+def test_a_column_of_another_kind_is_refused(tmp_path, modality):
+    _frame(modality).to_parquet(tmp_path / "in.parquet")
+    with pytest.raises(PrivetError):
+        _encoded(learn_schema(DATA[modality]), tmp_path / "in.parquet", "y")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_missing_text_is_an_empty_one(tmp_path, suffix):
+    frame, path = pd.DataFrame({"line": [None, "word1 word2"], "y": [0, 1]}), tmp_path / f"in.{suffix}"
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+    schema = learn_schema(DATA["text"])
+    np.testing.assert_array_equal(_encoded(schema, path), schema.encode(["", "word1 word2"]))
+
+
+def test_every_batch_is_read_from_the_same_column(tmp_path):
+    pd.DataFrame({"a": ["word1 word2"] * 2, "b": ["w", "word3 word4 word5"]}).to_csv(tmp_path / "in.csv", index=False)
+    one, other = (x for x, _ in stream_file(learn_schema(DATA["text"]), tmp_path / "in.csv", [], None, 1))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_a_kept_column_that_changes_its_kind_is_said_in_a_sentence(folders, tmp_path):
+    frame = pd.concat([_frame("table")] * 20, ignore_index=True).assign(k=[None] * 300 + ["x"] * 180)
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    with pytest.raises(PrivetError, match="kept column"):
+        _apply(folders["table"], tmp_path / "in.csv", ["k"])
+    assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_words_that_cannot_be_meant_are_refused(folders, tmp_path):
+    _frame("table").assign(z=1).to_csv(tmp_path / "in.csv", index=False)
+    with pytest.raises(PrivetError, match="written as 'z'"):
+        _apply(folders["table"], tmp_path / "in.csv", ["z"])
+    with pytest.raises(PrivetError, match="Give pictures"):
+        apply(folders["table"], [], tmp_path / "out.parquet", progress=False)
+    (tmp_path / "in.png").write_bytes(_frame("image")["image"][0])
+    with pytest.raises(PrivetError, match="no columns"):
+        _apply(folders["image"], tmp_path / "in.png", ["y"])

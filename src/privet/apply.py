@@ -42,11 +42,15 @@ def apply(
     forbidden = set(keep) & set(release.private)
     if forbidden:
         raise PrivetError(f"'{min(forbidden)}' is what the release hides; it cannot be written beside it.")
+    if "z" in keep:
+        raise PrivetError("The released records are written as 'z': rename the column 'z' before keeping it.")
     run = session(read_graph(folder))
     files = [path for item in inputs for path in _expand(Path(item))]
     pictures = [path for path in files if path.suffix.lower() in PICTURES]
-    if len(files) != 1 and len(pictures) != len(files):
+    if not files or (len(files) != 1 and len(pictures) != len(files)):
         raise PrivetError("Give pictures, a folder of pictures, or one parquet or CSV file.")
+    if pictures and (keep or column):
+        raise PrivetError("Pictures have no columns: leave out --keep and --column, or give a parquet file.")
     if pictures:
         total, rows = len(pictures), stream_pictures(release.schema, pictures, BATCH)
     else:
@@ -75,17 +79,22 @@ def _tables(release: Release, run: Any, rows: Iterator[Rows], seed: int | None) 
     """First the schema of the output, then the tables."""
     about = {key: release.card.get(key) for key in ("method", "private", "sha256")} | {"shape": list(release.shape)}
     schema = None
-    for start, (x, beside) in enumerate(rows):
+    start = 0
+    for x, beside in rows:
         inputs = {"x": x}
         if release.noise is not None:
             mixed = None if seed is None else int(np.random.SeedSequence([seed, start]).generate_state(1)[0])
             inputs["noise"] = release.noise.draw(len(x), x.shape[1], mixed)
+        start += len(x)
         z = run.run(["z"], inputs)[0]
-        table = pa.Table.from_pandas(beside, preserve_index=False).append_column("z", _column(z, x))
+        table = pa.table({**{str(name): pa.array(beside[name], from_pandas=True) for name in beside}, "z": _column(z, x)})
         if schema is None:
             schema = table.schema.with_metadata({"privet": json.dumps(about)})
             yield schema
-        yield table.cast(schema)
+        try:
+            yield table.cast(schema)
+        except pa.ArrowInvalid:
+            raise PrivetError("A kept column holds other kinds of values further down: save the file as parquet, or keep less.") from None
     if schema is None:
         raise PrivetError("There are no records to release.")
 

@@ -6,6 +6,8 @@ people that neither the release nor its attackers have seen.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -66,7 +68,8 @@ def audit(
     attributes = [*data.require_classes(private, "private", "attack"), *data.require_classes(utility, "utility", "attack")]
     wanted = {attribute.name: attribute for attribute in attributes}
     data.require_records("attack", "select", "test")
-    known = _known(raw_from, data, battery, list(wanted))
+    inputs = _inputs(release)
+    known = _known(raw_from, data, battery, inputs, {name: "private" if name in private else "utility" for name in wanted})
     sources = {"released": _see(release, data, list(wanted), where)}
     if not known:
         sources["raw"] = _see(Release.identity(release.schema), data, list(wanted), where)
@@ -92,24 +95,33 @@ def audit(
             readings.append(Reading(name, role, attribute.values, released, raw, strongest["released"], strongest["raw"]))
 
     seen = sources["released"]
+    rebuild = rebuild and release.network[0] != "identity"  # of raw records there is nothing to rebuild
     rebuilt = chosen.decoder.attack(seen["attack"], seen["test"], release.schema, seed, progress) if rebuild else None
     kept = ("method", "title", "settings", "private", "seed", "in_game", "data", "sha256", "command")
     card = {key: release.card.get(key) for key in kept}
     sizes = {part: {"records": len(view), "people": len(np.unique(view.people))} for part in PARTS for view in (data.part(part),)}
-    about = {"name": data.name, "modality": data.modality, "fingerprint": data.fingerprint, "parts": sizes}
-    return Audit(card, about, battery, tuple(readings), rebuilt, _limits(release, data, chosen), round(time.monotonic() - started, 1))
+    about = {"name": data.name, "modality": data.modality, "fingerprint": data.fingerprint, "input": inputs, "parts": sizes}
+    return Audit(
+        card, about, battery, tuple(readings), rebuilt, _limits(release, data, chosen, utility), round(time.monotonic() - started, 1)
+    )
 
 
-def _known(earlier: Audit | None, data: Dataset, battery: str, names: list[str]) -> dict[str, list[Finding]]:
-    """Raw findings of an earlier audit, if it was of the same data with the same battery and knows all these attributes."""
+def _inputs(release: Release) -> str:
+    """Names what the release takes of a record: raw figures of another choice of columns are other figures."""
+    return hashlib.sha256(json.dumps(release.schema.to_json(), sort_keys=True).encode()).hexdigest()
+
+
+def _known(earlier: Audit | None, data: Dataset, battery: str, inputs: str, roles: dict[str, str]) -> dict[str, list[Finding]]:
+    """Raw findings of an earlier audit, if it was of the same data and inputs, with the same battery, and knows all these attributes."""
     if earlier is None:
         return {}
-    if earlier.data["fingerprint"] != data.fingerprint or earlier.battery != battery:
-        raise PrivetError("The audit to take raw figures from was of other data or with another battery.")
-    known = {reading.attribute: list(reading.raw) for reading in earlier.readings}
-    absent = [name for name in names if not known.get(name)]
+    same = (earlier.data.get("fingerprint"), earlier.data.get("input"), earlier.battery) == (data.fingerprint, inputs, battery)
+    if not same:
+        raise PrivetError("The audit to take raw figures from was of other data or inputs, or with another battery.")
+    known = {reading.attribute: list(reading.raw) for reading in earlier.readings if reading.role == roles.get(reading.attribute)}
+    absent = [name for name in roles if not known.get(name)]
     if absent:
-        raise PrivetError(f"The audit to take raw figures from says nothing of '{absent[0]}' on raw records.")
+        raise PrivetError(f"The audit to take raw figures from says nothing of '{absent[0]}' as {roles[absent[0]]} on raw records.")
     return known
 
 
@@ -137,7 +149,7 @@ def _attack(
     return Finding(adversary.name, seen, on_select, plain, balanced, area, round(time.monotonic() - started, 2))
 
 
-def _limits(release: Release, data: Dataset, battery: Battery) -> tuple[str, ...]:
+def _limits(release: Release, data: Dataset, battery: Battery, utility: Sequence[str]) -> tuple[str, ...]:
     test = data.part("test")
     people = len(np.unique(test.people))
     said = [
@@ -151,6 +163,10 @@ def _limits(release: Release, data: Dataset, battery: Battery) -> tuple[str, ...
             f"The {len(test):,} test records come from {people:,} people; "
             "intervals count records as independent and are a little too narrow."
         )
+    columns = {column.name for column in getattr(release.schema, "columns", ())}
+    for name in utility:
+        if name in columns:
+            said.append(f"The task '{name}' is itself a column that the release takes: it is copied rather than predicted.")
     if release.noise is None:
         said.append("The release is deterministic: it adds no noise, so nothing about it can be certified.")
     return tuple(said)

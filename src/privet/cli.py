@@ -38,7 +38,7 @@ def demo(folder: Out = Path("privet-demo"), seed: Seed = 0, device: Device = "au
     """The whole story on built-in data: learn a release, attack it, write a report. About two minutes."""
     from privet.demo import run
 
-    out.print(f"Open the report:  {run(folder, seed, device)}")
+    out.print(f"Open the report:  {run(folder, seed, device)}", markup=False)
 
 
 @data_app.command("show", epilog="Example:  privet data show portraits:4000")
@@ -74,7 +74,7 @@ def learn(
         command=shlex.join(["privet", *sys.argv[1:]]),
     )  # fmt: skip
     again = shlex.join(["--data", data, *(["--schema", str(schema)] if schema else [])])
-    out.print(f"The release is in {folder}. Attack it:  privet audit {folder} {again} --utility TASK --out {folder}-audit")
+    out.print(f"The release is in {folder}. Attack it:  privet audit {folder} {again} --utility TASK --out {folder}-audit", markup=False)
 
 
 @app.command(epilog="Example:  privet audit hedge --data portraits --utility smiling --out hedge-audit")
@@ -96,7 +96,7 @@ def audit(
     result = audit_to(folder, release, data, _names(utility), battery=battery, schema=schema, seed=seed, device=device, raw_from=raw_from)
     for reading in result.readings:
         out.print(f"{reading.attribute}: {sentence(reading, records(result))}", markup=False)
-    out.print(f"The report:  {folder / 'report.html'}")
+    out.print(f"The report:  {folder / 'report.html'}", markup=False)
 
 
 @app.command(epilog="Example:  privet gate hedge-audit --max-accuracy beard=0.60 --min-utility smiling=0.85")
@@ -133,7 +133,7 @@ def apply(
     """Privatize files: only what the release lets through is written."""
     from privet.apply import apply as run
 
-    out.print(f"Released:  {run(release, inputs, target, _names(keep), column)}")
+    out.print(f"Released:  {run(release, inputs, target, _names(keep), column)}", markup=False)
 
 
 def _names(words: str) -> list[str]:

@@ -43,7 +43,7 @@ class Noise:
         shape = (n, *(length if size is None else size for size in self.shape))
         count = int(np.prod(shape))
         words = np.frombuffer(os.urandom(8 * count) if seed is None else np.random.default_rng(seed).bytes(8 * count), dtype=np.uint64)
-        uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        uniform = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52  # neither 0 nor 1, which have no finite quantile
         return UNIT[self.law](uniform).astype(np.float32).reshape(shape)
 
     def sample(self, n: int, length: int, device: torch.device) -> torch.Tensor:

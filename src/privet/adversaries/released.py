@@ -32,7 +32,7 @@ class Released:
     def __init__(self, release: Release, data: Dataset, names: Sequence[str], device: torch.device, batch: int = 256) -> None:
         self.release = release.to(device)
         self.feed = Feed(release.schema.inputs(data), {name: data.labels[name] for name in names}, device)
-        self.view = View(release.shape, getattr(release.schema, "vocabulary", None) if len(release.shape) == 1 else None)
+        self.view = View(release.shape, getattr(release.schema, "vocabulary", None) if release.shape == (None,) else None)
         self._held: Tensor | None = None
         self._held = self._hold(batch) if release.noise is None and self._bytes() < HELD[device.type] else None
 

@@ -24,7 +24,7 @@ FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")
 # Pillow warns on standard error of large pictures that it goes on to open; here they are refused.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
-_TELLTALES = (b"\xff\xd8\xff", b"\x89PNG\r\n", b"GIF8")
+_TELLTALES = (b"\xff\xd8\xff", b"\x89PNG\r\n", b"GIF8", b"BM")
 
 
 def is_picture(content: bytes) -> bool:

@@ -26,10 +26,14 @@ Rows = tuple[Array, pd.DataFrame]
 def stream_file(schema: Schema, path: Path, keep: Sequence[str], column: str | None, batch: int) -> Iterator[Rows]:
     """The records of a parquet or CSV file. `column` says which one holds the picture, text or window, if it is not plain to see."""
     for start, frame in enumerate(_frames(path, batch)):
+        if not len(frame):
+            continue
         for name in keep:
             if name not in frame.columns:
                 raise unknown(f"column in {path.name}:", name, map(str, frame.columns))
         where = f"{path}, rows from {start * batch + 1} on"
+        # Chosen once: what is plain to see in the first rows need not be so in every batch.
+        column = column or _record(schema, frame, where)
         yield _encode(schema, frame, column, where), frame[list(keep)]
 
 
@@ -62,27 +66,40 @@ def _frames(path: Path, batch: int) -> Iterator[pd.DataFrame]:
         raise PrivetError(f"{path} cannot be read as parquet or CSV ({str(error).strip().splitlines()[0].rstrip('.')}).") from None
 
 
-def _encode(schema: Schema, frame: pd.DataFrame, column: str | None, where: str) -> Array:
+def _record(schema: Schema, frame: pd.DataFrame, where: str) -> str | None:
+    """The column that holds the picture, text, window or list; None where a table's columns are there by name."""
     if isinstance(schema, TableSchema):
-        lists = [str(c) for c in frame.columns if _cell(frame[c], np.ndarray, list) is not None]
-        if schema.columns[0].name not in frame.columns and (lists or column):
-            flat = np.stack(frame[column or lists[0]].tolist()).reshape(len(frame), -1)
-            frame = pd.DataFrame(flat, columns=[f"v{i}" for i in range(flat.shape[1])])
-        return schema.encode(frame)
+        lists = [c for c in frame.columns if _cell(frame[c], np.ndarray, list) is not None]
+        return lists[0] if lists and schema.columns[0].name not in frame.columns else None
     wanted = {"image": (bytes,), "signal": (np.ndarray, list, bytes), "text": (str,)}[schema.modality]
-    if column is not None and column not in frame.columns:
-        raise unknown("column", column, map(str, frame.columns))
     fitting = [c for c in frame.columns if _cell(frame[c], *wanted) is not None]
     if isinstance(schema, ImageSchema):
         fitting = [c for c in fitting if is_picture(_cell(frame[c], bytes) or b"")]
     if not fitting:
         raise PrivetError(f"{where}: no column holds a {schema.modality}, which is what the release takes.")
-    cells = frame[column or _likeliest(frame, fitting, schema)]
+    return str(_likeliest(frame, fitting, schema))
+
+
+def _encode(schema: Schema, frame: pd.DataFrame, column: str | None, where: str) -> Array:
+    if column is not None and column not in frame.columns:
+        raise unknown("column", column, map(str, frame.columns))
+    if isinstance(schema, TableSchema):
+        if column is not None and schema.columns[0].name not in frame.columns:
+            flat = _numbers(frame[column].tolist(), f"{where}: the lists in '{column}' do not hold equally many numbers.")
+            frame = pd.DataFrame(flat, columns=[f"v{i}" for i in range(flat.shape[1])])
+        return schema.encode(frame)
+    cells = frame[column]
     if isinstance(schema, ImageSchema):
         size = (schema.height, schema.width)
+        if _cell(cells, bytes) is None:
+            raise PrivetError(f"{where}: the column '{column}' holds no pictures.")
         return np.stack([read_picture(cell, size, schema.channels, where) for cell in cells])
     if isinstance(schema, SignalSchema):
-        return schema.encode(_windows(cells.tolist(), schema, where))
+        wrong = f"{where}: the windows are not {schema.channels} channels x {schema.time} steps."
+        flat = _numbers(cells.tolist(), wrong)
+        if flat.shape[1] != schema.channels * schema.time:
+            raise PrivetError(wrong)
+        return schema.encode(flat.reshape(len(cells), schema.channels, schema.time))
     return schema.encode(cells.fillna("").astype(str).tolist())
 
 
@@ -92,15 +109,16 @@ def _likeliest(frame: pd.DataFrame, names: list[Any], schema: Schema) -> Any:
     return next((name for name in names if name in ("image", "window")), names[0])
 
 
-def _windows(cells: list[Any], schema: SignalSchema, where: str) -> Array:
+def _numbers(cells: list[Any], wrong: str) -> Array:
+    """Cells of lists, nested lists or bytes as rows of numbers; `wrong` is said where they are not of one length."""
     try:
-        parts = [np.frombuffer(c, np.float16) if isinstance(c, bytes) else np.concatenate([np.ravel(v) for v in c]) for c in cells]
-        return np.stack(parts).astype(np.float32).reshape(len(cells), schema.channels, schema.time)
-    except ValueError:
-        raise PrivetError(f"{where}: the windows are not {schema.channels} channels x {schema.time} steps.") from None
+        rows = [np.frombuffer(c, np.float16) if isinstance(c, bytes) else np.concatenate([np.ravel(v) for v in c]) for c in cells]
+        return np.stack(rows).astype(np.float32)
+    except (TypeError, ValueError):
+        raise PrivetError(wrong) from None
 
 
 def _cell(column: pd.Series, *kinds: type) -> Any:
     """The first value that is there, if it is of one of these kinds."""
-    value = next((v for v in column if v is not None), None)
+    value = next(iter(column.dropna()), None)
     return value if isinstance(value, kinds) else None
