@@ -38,11 +38,11 @@ class Battery:
 BATTERIES: dict[str, Battery] = {
     "quick": Battery(
         (
-            Linear(epochs=5, least=150),
-            MLP(epochs=6, least=250, width=0.25),
-            Network(epochs=6, least=180, batch=64, rates=(3e-3,), width=0.25),
+            Linear(epochs=5, least=120),
+            MLP(epochs=6, least=200, width=0.25),
+            Network(epochs=6, least=150, batch=64, rates=(3e-3,), width=0.25),
         ),
-        Decoder(epochs=5, width=0.25),
+        Decoder(epochs=4, width=0.125),
     ),
     "standard": Battery((Linear(), MLP(), Network()), Decoder(epochs=15)),
 }

@@ -11,7 +11,7 @@ from privet.game import Run
 from privet.methods.tiprdc import TIPRDC
 from privet.progress import console
 
-RECORDS = 5000
+RECORDS = 4500
 
 
 def run(folder: Path, seed: int = 0, device: str = "auto") -> Path:
@@ -20,7 +20,7 @@ def run(folder: Path, seed: int = 0, device: str = "auto") -> Path:
     console.print(f"Drawing {RECORDS:,} portraits of people who do not exist ...")
     data = portraits(RECORDS, seed)
     console.print("Learning a release that hides [bold]beard[/bold], without knowing what the data will be used for ...")
-    method = TIPRDC(budget=0.9, width=0.125, warmup=1, epochs=4, lr=1e-3, seed=seed)
+    method = TIPRDC(budget=0.9, width=0.125, warmup=1, epochs=3, lr=1e-3, seed=seed)
     release = method.fit(data, ["beard"], run=Run(device=device))
     release.card["command"] = "privet demo"
     release.save(folder / "release")
