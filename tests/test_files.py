@@ -94,11 +94,18 @@ def test_a_path_at_or_below_a_regular_file_is_refused(tmp_path: Path, below: str
     assert (tmp_path / "file").read_text() == "mine" and [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "locked").mkdir(mode=0o500)
-    with pytest.raises(PrivetError, match="Permission denied"):
-        writable_folder(tmp_path / "locked" / "out")
+@pytest.mark.parametrize("mode", [0o500, 0o000], ids=["not written to", "not even looked into"])
+def test_a_folder_without_permission_is_refused(tmp_path: Path, mode: int) -> None:
+    """Root may write anywhere, so root takes the test as nobody."""
+    (tmp_path / "locked").mkdir(mode=mode)
+    me = os.geteuid()
+    if me == 0:
+        os.seteuid(65534)
+    try:
+        with pytest.raises(PrivetError, match="Permission denied"):
+            writable_folder(tmp_path / "locked" / "out")
+    finally:
+        os.seteuid(me)
 
 
 def test_a_name_too_long_leaves_no_half_made_parents(tmp_path: Path) -> None:

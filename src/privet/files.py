@@ -43,8 +43,9 @@ def writable_folder(path: Path) -> Callable[[], None]:
 
     Returns what undoes it: removes the folders made here, as far as they are still empty.
     """
-    made = [p for p in (path, *path.parents) if not p.exists()]
+    made: list[Path] = []
     try:
+        made = [p for p in (path, *path.parents) if not p.exists()]
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path):
             pass

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -39,7 +40,7 @@ class Trained:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adversary:
+class Adversary(ABC):
     epochs: int = 20
     least: int = 400
     """Fewest steps: with few records there are more epochs, so that an attacker is never weak for want of time."""
@@ -52,9 +53,9 @@ class Adversary:
 
     name: ClassVar[str]
 
+    @abstractmethod
     def build(self, view: View, classes: int) -> nn.Module:
         """The network for records that look like this; written by every adversary."""
-        raise NotImplementedError
 
     def attack(
         self, seen: Released, select: Released, attribute: Attribute, seed: int = 0, tick: Callable[[float], None] = lambda _done: None

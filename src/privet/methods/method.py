@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -38,7 +39,7 @@ class Problem:
 
 
 @dataclass(kw_only=True)
-class Method:
+class Method(ABC):
     seed: int = 0
 
     name: ClassVar[str]
@@ -47,9 +48,9 @@ class Method:
     tasks: ClassVar[Literal["none", "optional", "needed"]] = "none"
     """Whether the method uses task labels. One that does not must not be given any: its claim is to work without."""
 
+    @abstractmethod
     def learn(self, problem: Problem, run: Run) -> Release:
         """Learn a release; written by every method."""
-        raise NotImplementedError
 
     def fit(
         self, data: Dataset, private: Sequence[str], utility: Sequence[str] = (), *, without: Sequence[str] = (), run: Run | None = None

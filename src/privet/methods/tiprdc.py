@@ -109,26 +109,31 @@ class Players:
     def accuse(self, batch: Batch, z: Tensor) -> Move:
         """The adversary's loss: CE(C(z), u), the mean over the private attributes."""
         loss, right = cross_entropy(self.adversary(z), batch.labels, self.private)
-        return Move(loss, {"adversary right": right})
+        return Move(loss, {"adversary right": right, "adversary loss": loss})
 
     def inform(self, batch: Batch, z: Tensor) -> Move:
         """The estimator's loss: -J."""
         together, apart = self.estimator(batch.x, z, one_hot(batch.labels, self.private))
         value = jensen_shannon(together, apart)
-        return Move(-value, {"information": value})
+        return Move(-value, {"information J": value})
 
     def defend(self, batch: Batch) -> Move:
         """The extractor's loss: -lambda CE - (1 - lambda) J."""
         z = self.release(batch)
         accused, informed = self.accuse(batch, z), self.inform(batch, z)
-        return Move(-self.budget * accused.loss + (1 - self.budget) * informed.loss, {**accused.figures, **informed.figures})
+        loss = self.defence(accused, informed)
+        return Move(loss, {**accused.figures, **informed.figures, "extractor loss": loss})
+
+    def defence(self, accused: Move, informed: Move) -> Tensor:
+        return -self.budget * accused.loss + (1 - self.budget) * informed.loss
 
     def all_at_once(self, batch: Batch) -> Move:
         """CE - J with the gradient scaled where z enters C (by -lambda) and M (by 1 - lambda): every player's own gradient."""
         z = self.release(batch)
         accused = self.accuse(batch, scale_gradient(z, -self.budget))
         informed = self.inform(batch, scale_gradient(z, 1 - self.budget))
-        return Move(accused.loss + informed.loss, {**accused.figures, **informed.figures})
+        shown = {**accused.figures, **informed.figures, "extractor loss": self.defence(accused, informed)}
+        return Move(accused.loss + informed.loss, shown)
 
     @torch.inference_mode()
     def judge(self, feed: Feed) -> dict[str, Any]:
