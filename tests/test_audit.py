@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from privet import Audit, PrivetError, Release, audit, nets
-from privet.adversaries import MLP, Adversary, Linear, Network
+from privet.adversaries import MLP, Linear, Network
 from privet.adversaries.decoder import Decoder
 from privet.auditor import BATTERIES, Battery
 from privet.data.dataset import PARTS
@@ -146,14 +146,14 @@ def test_strength_on_test_does_not_choose(table, monkeypatch):
             return np.eye(2)[truth if (released is self.right) == self.wrong_elsewhere else 1 - truth]
 
     @dataclass(frozen=True, kw_only=True)
-    class Bluffer(Adversary):
+    class Bluffer(MLP):
         name: ClassVar[str] = "bluffer"
 
         def attack(self, seen, select, attribute, seed=0, tick=None):
             return Knows(select, True)
 
     @dataclass(frozen=True, kw_only=True)
-    class Modest(Adversary):
+    class Modest(MLP):
         name: ClassVar[str] = "modest"
 
         def attack(self, seen, select, attribute, seed=0, tick=None):

@@ -130,7 +130,8 @@ class Dataset:
             if len(seen[seen >= 0]) < 2:
                 raise PrivetError(
                     f"The {role} attribute '{name}' has only one value among the {part} records of {self.name}: "
-                    f"there is nothing to tell apart. Choose another attribute or add records."
+                    f"there is nothing to tell apart. Choose another attribute, add records, or, with few people, "
+                    f"deal them out anew with  seed = 1  in a --schema file."
                 )
             found.append(attribute)
         return found
