@@ -22,6 +22,12 @@ def test_no_person_is_in_two_parts(person: list[int], seed: int) -> None:
     assert set(part) == set(range(len(PARTS)))
 
 
+@pytest.mark.parametrize("n", range(4, 60))
+def test_every_part_gets_somebody(n: int) -> None:
+    part, _ = assign(n, None, None, seed=0)
+    assert set(part) == set(range(len(PARTS)))
+
+
 @given(st.data(), people, st.integers(0, 5))
 def test_a_split_column_never_puts_a_person_in_two_parts(data: st.DataObject, person: list[int], seed: int) -> None:
     split = np.array(data.draw(st.lists(words, min_size=len(person), max_size=len(person))))

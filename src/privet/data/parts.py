@@ -71,7 +71,8 @@ def _deal(chosen: Array, codes: tuple[int, ...], shares: tuple[float, ...], peop
     order = np.random.default_rng(seed).permutation(chosen)
     inner = np.cumsum(shares)[:-1] / sum(shares) * len(order)
     low, high = np.arange(1, len(codes)), len(order) - np.arange(len(codes) - 1, 0, -1)
-    cuts = np.clip(np.round(inner).astype(int), low, np.maximum(low, high))
+    apart = np.maximum.accumulate(np.round(inner).astype(int) - low) + low  # two cuts at one place would leave a part empty
+    cuts = np.clip(apart, low, np.maximum(low, high))
     part = np.full(people, -1, dtype=np.int8)
     for code, group in zip(codes, np.split(order, cuts), strict=True):
         part[group] = code
