@@ -57,11 +57,7 @@ def check(audit: Audit, max_accuracy: Mapping[str, float], min_utility: Mapping[
 
 def load(path: Path) -> Audit:
     """The audit in a file, or in the audit.json of a folder."""
-    file = path / "audit.json" if path.is_dir() else path
-    try:
-        return Audit.load(file)
-    except UnicodeDecodeError:
-        raise PrivetError(f"{file} is not an audit that Privet wrote: it is not text.") from None
+    return Audit.load(path / "audit.json" if path.is_dir() else path)
 
 
 def limits(option: str, given: Sequence[str]) -> dict[str, float]:
