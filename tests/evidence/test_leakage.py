@@ -164,36 +164,37 @@ def test_a_class_absent_from_select_is_not_lifted() -> None:
 
 def test_guesses_that_look_at_nothing_are_at_chance() -> None:
     truth = np.repeat([0, 1, 2], [50, 30, 20])
-    plain, balanced, area = measure(truth, np.zeros(100, int), np.full((100, 3), 1 / 3), 3, "lower")
+    balanced, plain, area = measure(truth, np.zeros(100, int), np.full((100, 3), 1 / 3), 3, "lower")
     assert plain.value == plain.chance == 0.5
     assert balanced.value == pytest.approx(balanced.chance) and balanced.chance == pytest.approx(1 / 3)
-    assert plain.is_chance and balanced.is_chance and area == 0.5
+    assert plain.is_chance and balanced.is_chance and area is not None and area.value == 0.5 and area.is_chance
 
 
 def test_guesses_that_see_everything_are_far_from_chance() -> None:
     truth = np.repeat([0, 1], [50, 30])
-    plain, balanced, area = measure(truth, truth, np.eye(2)[truth], 2, "higher", confidence=0.99)
-    assert plain.value == balanced.value == plain.high == balanced.high == area == 1
-    assert min(plain.low, balanced.low) > 0.8 and not plain.is_chance and not balanced.is_chance
+    balanced, plain, area = measure(truth, truth, np.eye(2)[truth], 2, "higher", confidence=0.99)
+    assert area is not None and plain.value == balanced.value == plain.high == balanced.high == area.value == area.high == 1
+    assert min(plain.low, balanced.low, area.low) > 0.8 and not plain.is_chance and not balanced.is_chance
     assert plain.n == balanced.n == 80 and plain.better == "higher"
     assert plain.interval.startswith("Clopper-Pearson") and "combined" in balanced.interval
-    assert all("99 %" in figure.interval for figure in (plain, balanced))
+    assert all("99 %" in figure.interval for figure in (plain, balanced, area))
+    assert [figure.measure for figure in (balanced, plain, area)] == ["balanced accuracy", "accuracy", "AUC"]
 
 
 @given(labelled())
 def test_a_figure_lies_in_its_interval_and_is_plain_json(pair: tuple[Array, Array]) -> None:
     truth, guesses = pair
-    plain, balanced, area = measure(truth, guesses, np.full((len(truth), CLASSES), 1 / CLASSES), CLASSES, "lower")
+    balanced, plain, area = measure(truth, guesses, np.full((len(truth), CLASSES), 1 / CLASSES), CLASSES, "lower")
     for figure in (plain, balanced):
         assert 0 <= figure.low <= figure.value + 1e-9 and figure.value <= figure.high + 1e-9 and figure.high <= 1
         assert 0 < figure.chance <= 1 and figure.n == len(truth)
         json.dumps(asdict(figure), allow_nan=False)
-    assert area in (None, 0.5)
+    assert area is None or (area.value == area.chance == 0.5 and area.low <= 0.5 <= area.high)
 
 
 def test_no_records_claim_nothing() -> None:
     nothing = np.zeros(0, np.int64)
-    plain, balanced, area = measure(nothing, nothing, np.zeros((0, 2)), 2, "lower")
+    balanced, plain, area = measure(nothing, nothing, np.zeros((0, 2)), 2, "lower")
     assert (plain.low, plain.high, plain.n) == (balanced.low, balanced.high, balanced.n) == (0, 1, 0)
     assert plain.value == plain.chance == balanced.value == balanced.chance == 0.5 and area is None
     assert accuracy([], []) == balanced_accuracy([], []) == 0 and confusion([], [], 2).sum() == 0
@@ -201,9 +202,9 @@ def test_no_records_claim_nothing() -> None:
 
 
 def test_one_class_alone_cannot_be_told_from_chance() -> None:
-    plain, balanced, area = measure([1, 1, 1], [1, 1, 1], [[0.1, 0.9]] * 3, 2, "lower")
-    assert plain.value == plain.chance == balanced.value == balanced.chance == 1 and area is None
-    assert plain.is_chance and balanced.is_chance
+    balanced, plain, area = measure([1, 1, 1], [1, 1, 1], [[0.1, 0.9]] * 3, 2, "lower")
+    assert plain.value == plain.chance == 1 and balanced.value == balanced.chance == 0.5 and area is None
+    assert plain.is_chance and balanced.is_chance and (balanced.low, balanced.high) == (0, 1)
     assert guess([[0.1, 0.9]], class_weights([1], [[0.1, 0.9]])).tolist() == [1]
 
 

@@ -1,17 +1,27 @@
-"""What an audit says, as values: every figure carries its interval, its n, its chance level and its direction."""
+"""What an audit says, as values: every figure carries its measure, unit, direction, chance level, interval and n.
+
+This is the layout of audit.json, which docs/audit-json.md explains field by field and audit.schema.json states for machines.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+import math
+import types
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from privet.errors import PrivetError
 from privet.files import write_text
 
-VERSION = 1
+VERSION = 2
 """Version of the layout of audit.json."""
+
+Direction = Literal["lower", "higher"]
+Source = Literal["released", "raw", "rebuilt", "averaged"]
+Role = Literal["private", "utility", "undeclared"]
 
 
 @dataclass(frozen=True)
@@ -24,18 +34,24 @@ class Figure:
     high: float
     """Upper end of the interval."""
     n: int
-    """Records the number was counted on."""
+    """Records, or people, the number was counted on; 0 says that nothing was measured."""
     chance: float
     """What the best guess without any data would reach."""
     unit: str = "share"
-    better: Literal["lower", "higher"] = "lower"
-    """Which direction the user of the release would like: lower for a private attribute, higher for a task."""
+    """share, bits, dB, or the unit of the attribute itself."""
+    better: Direction = "lower"
+    """Which direction the user of the release would like: lower for what leaks, higher for a task."""
     interval: str = "Clopper-Pearson 95 %"
+    """How the interval was made; empty where there is none, and then low = value = high."""
+    measure: str = "balanced accuracy"
+    """What was counted, in words."""
+    note: str = ""
+    """What is known to be wrong with this number, or what it means, in one sentence."""
 
     @property
     def is_chance(self) -> bool:
-        """Whether the interval reaches down to chance: nothing was shown to be readable."""
-        return self.low <= self.chance
+        """Whether the interval reaches chance: nothing was shown to be readable. For a loss, chance is its upper end."""
+        return self.high >= self.chance if self.measure.startswith("mean absolute error") else self.low <= self.chance
 
 
 @dataclass(frozen=True)
@@ -43,15 +59,50 @@ class Finding:
     """What one adversary (or task model) read of one attribute, on people nobody learned from."""
 
     adversary: str
-    source: Literal["released", "raw"]
-    """Whether it saw the released data or, for comparison, the raw data."""
+    """A word of the table of adversaries."""
+    source: Source
+    """What it saw: released records, raw ones for comparison, ones rebuilt from released ones, or averages of several releases."""
     select: float
-    """Balanced accuracy on *select*, by which the strongest is chosen."""
-    accuracy: Figure
-    balanced: Figure
-    auc: float | None
-    """Area under the ROC curve, one against the rest; None where it is not defined."""
+    """Its score on *select* (balanced accuracy, or share of variance explained), by which the strongest is chosen."""
+    score: Figure
+    """Of classes the balanced accuracy at the threshold chosen on *select*; of a number the share of variance explained."""
+    plain: Figure
+    """Of classes the accuracy of its plain answer; of a number the mean absolute error."""
+    auc: Figure | None
+    """Area under the ROC curve, one against the rest; None for numbers, or where it is not defined."""
     seconds: float
+    title: str = ""
+    """What the adversary is called among people."""
+    releases: int = 1
+    """How many releases of each record it averaged."""
+
+    @property
+    def called(self) -> str:
+        return self.title or self.adversary
+
+
+@dataclass(frozen=True)
+class Group:
+    """How well the strongest adversary reads the attribute among some of the people."""
+
+    by: str
+    """The attribute that makes the group."""
+    value: str
+    """Its value in this group."""
+    score: Figure
+    """The same measure as the headline's."""
+
+
+@dataclass(frozen=True)
+class Risk:
+    """Per record: how much of its probability the strongest adversary puts on the true value."""
+
+    edges: tuple[float, ...]
+    """Edges of the bins of that probability, from 0 to 1."""
+    counts: tuple[int, ...]
+    """Test records in each bin."""
+    sure: Figure
+    """Share of records for which the adversary is right and at least nine tenths sure."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +110,22 @@ class Reading:
     """Everything found about one attribute."""
 
     attribute: str
-    role: Literal["private", "utility"]
+    role: Role
     values: tuple[str, ...]
+    """Names of its classes; empty for a number."""
     released: tuple[Finding, ...]
     raw: tuple[Finding, ...]
     best: int
     """Index into `released` of the finding that was strongest on *select*: the one to believe."""
     best_raw: int
+    baselines: dict[str, Figure] = field(default_factory=dict)
+    """What is known without the release: 'prior', and 'task NAME' for what the label of that task alone gives away."""
+    evidence: dict[str, Figure] = field(default_factory=dict)
+    """More about the strongest adversary, by the name of the measure: f1, tpr_at_fpr_1_percent, advantage, usable_bits, ..."""
+    groups: tuple[Group, ...] = ()
+    risk: Risk | None = None
+    others: tuple[Finding, ...] = ()
+    """Findings outside the contest for the headline: from rebuilt records, and from averages of several releases."""
 
     @property
     def worst(self) -> Finding:
@@ -77,10 +137,14 @@ class Reading:
         """The same on raw data."""
         return self.raw[self.best_raw]
 
+    @property
+    def is_number(self) -> bool:
+        return not self.values
+
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """What a decoder makes of the released records of people it has not seen."""
+    """What one decoder makes of the released records of people it has not seen."""
 
     measure: str
     """What `value` counts, in words: 'PSNR in dB', 'share of words rebuilt', 'share of variance explained'."""
@@ -89,6 +153,84 @@ class Rebuilt:
     originals: tuple[str, ...] = ()
     """Pictures as PNG in base64, or texts."""
     rebuilt: tuple[str, ...] = ()
+    decoder: str = "decoder"
+    """Which decoder it was, in words."""
+    figures: dict[str, Figure] = field(default_factory=dict)
+    """psnr, ssim, ms_ssim of pictures, each with its interval over people."""
+
+
+@dataclass(frozen=True)
+class People:
+    """An attack on people rather than on an attribute: re-identification or membership."""
+
+    attack: Literal["re-identification", "membership"]
+    adversary: str
+    """The variant that was strongest on people other than those counted, in words."""
+    figures: dict[str, Figure]
+    """top_1 and top_5; or auc, balanced_accuracy and tpr_at_fpr_1_percent. From released records."""
+    raw: dict[str, Figure] = field(default_factory=dict)
+    """The same from raw records."""
+    note: str = ""
+    """What the attack was, in a sentence or two."""
+
+
+@dataclass(frozen=True)
+class Fairness:
+    """How differently the model for a task treats groups, learned from released and from raw records."""
+
+    task: str
+    by: str
+    """The attribute that makes the groups."""
+    released: dict[str, Figure]
+    """demographic_parity_difference and equalized_odds_difference: 0 treats all groups alike, 1 is the other end."""
+    raw: dict[str, Figure]
+    rates: tuple[Group, ...] = ()
+    """Accuracy of the model on released records in each group."""
+
+
+@dataclass(frozen=True)
+class Certified:
+    """What no adversary can beat when it guesses one private attribute, or why nothing can be said; certificate.py has the proof."""
+
+    attribute: str
+    """Its name; of several guessed at once, their names with 'and' between them."""
+    values: tuple[str, ...]
+    """What is guessed among: classes, ranges of a number, or combinations."""
+    bound: float | None
+    """Upper bound on every adversary's balanced accuracy; None: not certified."""
+    at_prior: float | None
+    """Upper bound on plain accuracy, the values being as frequent as they are."""
+    prior: tuple[float, ...]
+    """How frequent they are."""
+    bits: float | None
+    """Upper bound on the bits that a release carries about it, the values being equally likely."""
+    empirical: float
+    """Balanced accuracy of the best adversary for just these people: bound = empirical + slack."""
+    slack: float
+    """What is added because people are a sample."""
+    confidence: float
+    """How sure each of these bounds is by itself."""
+    people: tuple[int, ...]
+    """Test people who have each value."""
+    d: int
+    """Dimensions of the code that noise is added to; 0 where there is no such code."""
+    sigma: float | None
+    """Deviation of the noise of one release."""
+    releases: int
+    """How many releases of the same record, each with fresh noise, the adversary sees."""
+    method: str
+    """How the bound was computed: smoothed, transport or histogram."""
+    reason: str = ""
+    """Why it is not certified; empty where it is."""
+    transport: float | None = None
+    """The bound by optimal transport, where it was asked for."""
+    note: str = ""
+    """What else is to be known about it, in one or two sentences."""
+
+    @property
+    def chance(self) -> float:
+        """Balanced accuracy of guessing without the release."""
+        return 1 / max(len(self.values), 1)
 
 
 @dataclass(frozen=True)
@@ -101,14 +243,24 @@ class Audit:
     """name, modality, fingerprint, and parts: {part: {records, people}}."""
     battery: str
     readings: tuple[Reading, ...]
-    rebuilt: Rebuilt | None
+    """The private attributes, then the tasks."""
     limits: tuple[str, ...]
     """What this audit does not show, in plain sentences."""
     seconds: float
+    rebuilt: tuple[Rebuilt, ...] = ()
+    """One per decoder, the closest on *select* first."""
+    undeclared: tuple[Reading, ...] = ()
+    """Attributes nobody named, the most readable first."""
+    people: tuple[People, ...] = ()
+    fairness: tuple[Fairness, ...] = ()
+    information: dict[str, Figure] = field(default_factory=dict)
+    """Bits that released records carry about the records themselves, where there is a bound or an estimate."""
+    certificates: tuple[Certified, ...] = ()
+    """Per private attribute, and all of them at once, what no adversary can beat; for one release of a record and for several."""
     version: int = VERSION
 
     def reading(self, attribute: str) -> Reading:
-        return next(r for r in self.readings if r.attribute == attribute)
+        return next(r for r in (*self.readings, *self.undeclared) if r.attribute == attribute)
 
     @property
     def private(self) -> tuple[Reading, ...]:
@@ -119,7 +271,8 @@ class Audit:
         return tuple(r for r in self.readings if r.role == "utility")
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=1)
+        """JSON has no infinity and no NaN: they are written as null, and read as NaN."""
+        return json.dumps(_finite(asdict(self)), indent=1, allow_nan=False)
 
     def save(self, path: str | Path) -> None:
         write_text(Path(path), self.to_json() + "\n")
@@ -135,15 +288,9 @@ class Audit:
         try:
             raw = json.loads(text)
             if raw["version"] != VERSION:
-                raise PrivetError(f"This audit has layout version {raw['version']}, and this Privet reads version {VERSION}.")
-            readings = tuple(
-                Reading(**{**r, "values": tuple(r["values"]), "released": _findings(r["released"]), "raw": _findings(r["raw"])})
-                for r in raw["readings"]
-            )
-            shown: dict[str, Any] | None = raw["rebuilt"]
-            rebuilt = shown and Rebuilt(**{**shown, "originals": tuple(shown["originals"]), "rebuilt": tuple(shown["rebuilt"])})
-            return Audit(**{**raw, "readings": readings, "rebuilt": rebuilt, "limits": tuple(raw["limits"])})
-        except (ValueError, KeyError, TypeError) as error:
+                raise PrivetError(f"This audit has layout version {raw['version']!r:.40}, and this Privet reads version {VERSION}.")
+            return cast(Audit, _read(Audit, raw, "audit"))
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise PrivetError(f"This is not an audit that Privet wrote: {error}.") from None
 
     @staticmethod
@@ -156,5 +303,99 @@ class Audit:
             raise PrivetError(f"{path} is not an audit that Privet wrote: it is no text.") from None
 
 
-def _findings(raw: list[dict[str, Any]]) -> tuple[Finding, ...]:
-    return tuple(Finding(**{**f, "accuracy": Figure(**f["accuracy"]), "balanced": Figure(**f["balanced"])}) for f in raw)
+@dataclass(frozen=True)
+class Step:
+    """What one noise level would give."""
+
+    sigma: float
+    bounds: dict[str, float | None]
+    """Per private attribute the certified bound; None: not certified."""
+    utility: dict[str, Figure]
+    """Per task the score of a quick model."""
+
+
+@dataclass(frozen=True)
+class Certification:
+    """What `privet certify` says: the layout of certificate.json."""
+
+    release: dict[str, Any]
+    """From the card: method, title, settings, private, sha256 of the release that was certified."""
+    data: dict[str, Any]
+    """name, modality, fingerprint."""
+    certificates: tuple[Certified, ...]
+    seconds: float
+    target: float | None = None
+    """The bound that noise was chosen for, on *select*."""
+    curve: tuple[Step, ...] = ()
+    """Each point holds with its confidence by itself: for looking, not for choosing."""
+    version: int = 1
+
+    @property
+    def met(self) -> bool:
+        """Whether every private attribute by itself came out at the target or below, one release of a record being seen."""
+        own = {c.attribute: c.bound for c in self.certificates if c.releases == 1}
+        found = [own.get(str(name)) for name in self.release["private"]]
+        return self.target is not None and all(bound is not None and bound <= self.target for bound in found)
+
+    def to_json(self) -> str:
+        return json.dumps(_finite(asdict(self)), indent=1, allow_nan=False)
+
+    def save(self, path: str | Path) -> None:
+        write_text(Path(path), self.to_json() + "\n")
+
+    @staticmethod
+    def load(path: str | Path) -> Certification:
+        try:
+            found = cast(Certification, _read(Certification, json.loads(Path(path).read_text(encoding="utf-8")), "certificate"))
+        except OSError as error:
+            raise PrivetError(f"Cannot read the certificate {path}: {error.strerror}.") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise PrivetError(f"{path} is not a certificate that Privet wrote: {error}.") from None
+        return found
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _read(kind: Any, value: Any, where: str) -> Any:
+    """`value` from JSON as a `kind`: the dataclasses above say what belongs where, and anything else is refused by name."""
+    if kind is Any:
+        return value
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return None if value is None else _read(next(a for a in args if a is not type(None)), value, where)
+    if origin is Literal:
+        if value not in args:
+            raise TypeError(f"{where} is {value!r:.40}")
+        return value
+    if origin is tuple:
+        return tuple(_read(args[0], inner, f"{where}[{i}]") for i, inner in enumerate(_expect(list, value, where)))
+    if origin is dict:
+        return {key: _read(args[1], inner, f"{where}.{key}") for key, inner in _expect(dict, value, where).items()}
+    if is_dataclass(kind):
+        known = {f.name: f for f in fields(kind)}
+        given = _expect(dict, value, where)
+        wrong = next((name for name in given if name not in known), None)
+        absent = next((n for n, f in known.items() if n not in given and (f.default, f.default_factory) == (MISSING, MISSING)), None)
+        if wrong or absent:
+            raise TypeError(f"{where} has {'an unknown' if wrong else 'no'} {wrong or absent!r}")
+        return cast(Any, kind)(**{name: _read(_hints(cast(Any, kind))[name], inner, f"{where}.{name}") for name, inner in given.items()})
+    if kind is float:
+        return math.nan if value is None else float(_expect(int | float, value, where))
+    return _expect(kind, value, where)
+
+
+def _expect(kind: Any, value: Any, where: str) -> Any:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"{where} is {value!r:.40}")
+    return value

@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from privet.evidence.curves import auc_over_people
 from privet.evidence.figures import Figure
 from privet.evidence.intervals import balanced_interval, clopper_pearson
+from privet.evidence.people import accuracy_over_people, balanced_over_people
 
 Array = npt.NDArray[Any]
 Labels = npt.ArrayLike
@@ -187,42 +189,71 @@ def measure(
     classes: int,
     better: Literal["lower", "higher"],
     confidence: float = 0.95,
-) -> tuple[Figure, Figure, float | None]:
-    """Accuracy, balanced accuracy and AUC of guesses on *test*, as an audit reports them.
+    person: npt.ArrayLike | None = None,
+) -> tuple[Figure, Figure, Figure | None]:
+    """Balanced accuracy of guesses, accuracy of the likeliest class, and AUC on *test*, as an audit reports them.
 
-    Without records both figures stand at chance with the interval (0, 1) and n = 0. Without `probabilities` AUC is None.
+    Without `probabilities` the accuracy is that of the guesses, and there is no AUC. Intervals are Clopper-Pearson's where
+    every record is a person of its own, else people are drawn anew. Without records, or of one class only, nothing can be
+    read: then balanced accuracy stands at 1 / `classes` with the interval (0, 1), and there is no AUC.
 
     >>> probabilities = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]
-    >>> accuracy, balanced, area = measure([0, 0, 1, 1], [0, 0, 1, 0], probabilities, 2, "lower")
-    >>> accuracy.value, accuracy.chance, round(accuracy.low, 3), accuracy.is_chance, balanced.value, area
+    >>> balanced, plain, area = measure([0, 0, 1, 1], [0, 0, 1, 0], probabilities, 2, "lower")
+    >>> plain.value, plain.chance, round(plain.low, 3), plain.is_chance, balanced.value, area.value
     (0.75, 0.5, 0.194, True, 0.75, 1.0)
     """
+    codes = _codes(truth)
+    people = np.arange(len(codes)) if person is None else np.asarray(person)
+    said = guesses if probabilities is None else _probabilities(probabilities).argmax(1)
+    balanced = balanced_figure(codes, guesses, classes, better, people, confidence)
+    plain = accuracy_figure(codes, said, classes, better, people, confidence)
+    found = None if probabilities is None else auc_over_people(people, codes, probabilities, confidence)
+    if found is None:
+        return balanced, plain, None
+    kind = f"bootstrap over people {100 * confidence:g} %"
+    area = Figure(found.value, *found.interval, len(codes), 0.5, better=better, interval=kind, measure="AUC")
+    return balanced, plain, area
+
+
+def accuracy_figure(
+    truth: Labels, guesses: Labels, classes: int, better: Literal["lower", "higher"], person: Array, confidence: float = 0.95
+) -> Figure:
+    """Accuracy beside that of always saying the commonest class.
+
+    >>> figure = accuracy_figure([0, 1, 1, 1], [0, 1, 1, 0], 2, "lower", np.arange(4))
+    >>> figure.value, figure.chance, figure.interval
+    (0.75, 0.75, 'Clopper-Pearson 95 %')
+    """
+    codes, said = _pair(truth, guesses)
+    commonest, n = chance(codes, classes)[0], len(codes)
+    right, percent = int((codes == said).sum()), f"{100 * confidence:g} %"
+    if len(np.unique(person)) == n:
+        kind, (low, high) = f"Clopper-Pearson {percent}", clopper_pearson(right, n, confidence)
+    else:
+        kind, (low, high) = f"bootstrap over people {percent}", accuracy_over_people(person, codes, said, confidence)
+    return Figure(right / n if n else commonest, low, high, n, commonest, better=better, interval=kind, measure="accuracy")
+
+
+def balanced_figure(
+    truth: Labels, guesses: Labels, classes: int, better: Literal["lower", "higher"], person: Array, confidence: float = 0.95
+) -> Figure:
+    """Balanced accuracy beside chance; at chance where fewer than two classes occur, since then there is nothing to tell.
+
+    >>> figure = balanced_figure([0, 1, 1, 1], [0, 1, 1, 0], 2, "lower", np.array([5, 5, 6, 6]))
+    >>> round(figure.value, 3), figure.chance, figure.interval
+    (0.833, 0.5, 'bootstrap over people 95 %')
+    """
     table = confusion(truth, guesses, classes)
-    n, sizes = int(table.sum()), table.sum(1)
-    right = table.diagonal()
-    commonest, even = chance(truth, classes)
-    percent = f"{100 * confidence:g} %"
-    low, high = clopper_pearson(int(right.sum()), n, confidence)
-    plain = Figure(
-        value=float(right.sum() / n) if n else commonest,
-        low=low,
-        high=high,
-        n=n,
-        chance=commonest,
-        better=better,
-        interval=f"Clopper-Pearson {percent}",
-    )
-    low, high = balanced_interval(right.tolist(), sizes.tolist(), confidence)
-    balanced = Figure(
-        value=balanced_accuracy(table) if n else even,
-        low=low,
-        high=high,
-        n=n,
-        chance=even,
-        better=better,
-        interval=f"Clopper-Pearson per class, combined, {percent}",
-    )
-    return plain, balanced, None if probabilities is None else auc(truth, probabilities)
+    n, sizes, percent = int(table.sum()), table.sum(1), f"{100 * confidence:g} %"
+    if np.count_nonzero(sizes) < 2:
+        note = "Only one value occurs: there is nothing to tell apart." if n else "There are no records."
+        return Figure(1 / classes, 0.0, 1.0, n, 1 / classes, better=better, interval="the whole range", note=note)
+    if len(np.unique(person)) == n:
+        kind = f"Clopper-Pearson per class, combined, {percent}"
+        low, high = balanced_interval(table.diagonal().tolist(), sizes.tolist(), confidence)
+    else:
+        kind, (low, high) = f"bootstrap over people {percent}", balanced_over_people(person, truth, guesses, confidence)
+    return Figure(balanced_accuracy(table), low, high, n, chance(truth, classes)[1], better=better, interval=kind)
 
 
 def _codes(labels: Labels) -> Array:

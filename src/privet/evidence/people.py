@@ -1,7 +1,8 @@
 """Intervals where one person has several records: whole people are drawn anew, not records.
 
-A statistic is written as a function of sums over records, so that a draw needs one sum per person and no pass over the
-records: accuracy is (sum of right) / (sum of ones), balanced accuracy the same per class.
+A statistic that is a function of sums over records (`bootstrap_people`) needs one sum per person and no pass over the
+records: accuracy is (sum of right) / (sum of ones), balanced accuracy the same per class. Any other is written as a
+function of how often each person was drawn (`draw`, then `ends`); curves.py has those that go by the order of scores.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import numpy.typing as npt
 from scipy.stats import norm, t
 
 from privet.evidence.intervals import Interval
-from privet.evidence.leakage import confusion
 
 Array = npt.NDArray[Any]
 AT_ONCE = 1 << 18
 """People drawn in one go: what fits a cache, whatever the number of draws."""
+ENOUGH = 2 * 10**7
+"""Numbers looked at for one interval: where a draw takes many, there are fewer draws."""
 
 
 def bootstrap_people(
@@ -31,29 +33,15 @@ def bootstrap_people(
     *,
     bounds: tuple[float, float] = (0.0, 1.0),
     people: int | None = None,
+    unseen: tuple[float, float] | None = None,
 ) -> Interval:
     """Interval for a function of sums over records, from `draws` samples of as many people with replacement.
 
     `person` (n,) names who each record is of, `statistic_inputs` (n, m) or (n,) holds what is summed, and `statistic` takes
-    sums (draws, m) to values (draws,), or nan where it is not defined. It lies within `bounds`. With P people and
-    a = 1 - confidence, the ends are the b and 1 - b quantiles of the draws, where ::
+    sums (draws, m) to values (draws,), or nan where it is not defined. `ends` makes the interval. Neither the order of the
+    records nor the names of people change it.
 
-        b = Phi(-sqrt(P / (P - 1)) t(1 - a / 2; P - 1))
-
-    makes up for the bootstrap being too narrow for few people (Hesterberg), and at far tails, where fewer than ten draws
-    lie beyond an end, at least v +- sqrt(P / (P - 1)) t sd around the value v. A draw that is not defined could have been
-    anything, and counts beyond both ends.
-
-    People who all agree have drawn nobody who differs: a kind of person never seen among P may still make up
-    u = 1 - (a / 2)^(1 / P) of all, so the interval holds at least v + u (bounds - v). For a share of 0 or 1 with one record
-    per person that is Clopper-Pearson's limit. Where the statistic divides by classes, `people` is how many people the
-    smallest of them has, and takes the place of P.
-
-    No people, or one, show no spread: then the interval is `bounds`. Neither the order of the records nor the names of
-    people change it.
-
-    Sources: Davison and Hinkley, Bootstrap methods and their application (1997), section 3.8; Hesterberg, What teachers
-    should know about the bootstrap, The American Statistician 69 (2015), 371-386.
+    Source: Davison and Hinkley, Bootstrap methods and their application (1997), section 3.8.
 
     >>> person, right = np.arange(400) // 4, np.arange(400) // 4 % 4 > 0        # 100 people, always right or always wrong
     >>> low, high = bootstrap_people(person, np.c_[right, np.ones(400)], lambda sums: sums[:, 0] / sums[:, 1])
@@ -70,26 +58,103 @@ def bootstrap_people(
     known, place = np.unique(names, return_inverse=True)
     count = len(known) if people is None else people
     assert count <= len(known), f"A class cannot have {count} of {len(known)} people."
-    if count < 2:
-        return Interval(*bounds)
     sums = np.stack([np.bincount(place, column, len(known)) for column in inputs.T], axis=1)
     sums = sums[np.lexsort(sums.T)]  # the same draws, whoever comes first
     value = float(_evaluate(statistic, sums.sum(0)[None])[0])
-    if np.isnan(value):
-        return Interval(*bounds)
+    found = draw(lambda weights: _evaluate(statistic, weights @ sums), len(known), draws, seed)
+    return ends(found, value, count, confidence, bounds=bounds, unseen=unseen)
 
-    found = _evaluate(statistic, _resample(sums, draws, np.random.default_rng(seed)))
-    wide = float(np.sqrt(count / (count - 1)) * t.ppf(1 - (1 - confidence) / 2, count - 1))
+
+def draw(statistic: Callable[[Array], Array], people: int, draws: int = 1000, seed: int = 0, size: int = 0) -> Array:
+    """Values of a statistic in `draws` samples of as many people, with replacement; some draws at a time.
+
+    `statistic` takes how often each person was drawn, float64 (some, people), to values (some,) or (some, m). `size` is how
+    many numbers it holds per draw, where that is more than one per person.
+
+    >>> draw(lambda weights: weights.sum(1), people=7, draws=3)
+    array([7., 7., 7.])
+    """
+    random, found = np.random.default_rng(seed), []
+    at_once = max(AT_ONCE // max(people, size, 1), 1)
+    for start in range(0, draws, at_once):
+        some = min(at_once, draws - start)
+        drawn = random.integers(0, max(people, 1), (some, people)) + np.arange(some)[:, None] * people
+        found.append(statistic(np.bincount(drawn.ravel(), minlength=some * people).reshape(some, people).astype(np.float64)))
+    return np.concatenate(found)
+
+
+def affordable(size: int, draws: int = 1000) -> int:
+    """How many draws to take where each looks at `size` numbers: `draws`, or fewer, down to a hundred.
+
+    >>> affordable(16_000), affordable(100_000), affordable(10**9)
+    (1000, 200, 100)
+    """
+    return min(draws, max(100, ENOUGH // max(size, 1)))
+
+
+def by_content(place: Array, people: int, *columns: Array) -> Array:
+    """People 0..P-1 in an order that follows from what their records hold: then names and order of records change no draw.
+
+    Each record becomes a point on a circle, and people are sorted by the sums of their points: equal only for equal records,
+    but for an accident.
+
+    >>> by_content(np.array([0, 0, 1]), 2, np.array([5, 6, 7])), by_content(np.array([1, 0, 1]), 2, np.array([6, 7, 5]))
+    (array([1, 0]), array([0, 1]))
+    """
+    angle = sum((np.sqrt(k + 2) * column for k, column in enumerate(columns)), np.zeros(len(place)))
+    keys = [np.round(np.bincount(place, turn(angle), people), 9) for turn in (np.cos, np.sin)]  # sums err in their last digits
+    return np.lexsort(keys)
+
+
+def ends(
+    found: Array,
+    value: float,
+    people: int,
+    confidence: float = 0.95,
+    *,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    unseen: tuple[float, float] | None = None,
+) -> Interval:
+    """Interval around `value` from its draws `found`, nan where a draw was not defined. It lies within `bounds`.
+
+    With P people and a = 1 - confidence, the ends are the b and 1 - b quantiles of the draws, where ::
+
+        b = Phi(-sqrt(P / (P - 1)) t(1 - a / 2; P - 1))
+
+    makes up for the bootstrap being too narrow for few people (Hesterberg), and at far tails, where fewer than ten draws
+    lie beyond an end, at least v +- sqrt(P / (P - 1)) t sd around the value v. A draw that is not defined could have been
+    anything, and counts beyond both ends.
+
+    People who all agree have drawn nobody who differs: a kind of person never seen among P may still make up
+    u = 1 - (a / 2)^(1 / P) of all, so the interval holds at least v + u (unseen - v). For a share of 0 or 1 with one record
+    per person that is Clopper-Pearson's limit. `unseen` is what such people alone would make of the statistic at worst and
+    at best: `bounds`, unless these have no end. Where the statistic divides by classes, P is how many people the smallest
+    of them has.
+
+    No people, or one, show no spread: then the interval is `unseen`.
+
+    Source: Hesterberg, What teachers should know about the bootstrap, The American Statistician 69 (2015), 371-386.
+
+    >>> low, high = ends(np.linspace(0.4, 0.6, 1001), 0.5, people=10_000)
+    >>> round(low, 3), round(high, 3)
+    (0.405, 0.595)
+    """
+    worst = bounds if unseen is None else unseen
+    if people < 2 or not np.isfinite(value):
+        return Interval(*worst)
+    wide = float(np.sqrt(people / (people - 1)) * t.ppf(1 - (1 - confidence) / 2, people - 1))
     tail = float(norm.cdf(-wide))
     undefined = np.isnan(found)
-    low = float(np.quantile(np.where(undefined, -np.inf, found), tail, method="lower"))
-    high = float(np.quantile(np.where(undefined, np.inf, found), 1 - tail, method="higher"))
-    if tail * draws < 10 and not undefined.all():
+    if undefined.all():
+        return Interval(*worst)
+    low = float(np.quantile(np.where(undefined, min(worst[0], np.nanmin(found)), found), tail, method="lower"))
+    high = float(np.quantile(np.where(undefined, max(worst[1], np.nanmax(found)), found), 1 - tail, method="higher"))
+    if tail * len(found) < 10:
         spread = wide * float(found[~undefined].std())
         low, high = min(low, value - spread), max(high, value + spread)
-    unseen = 1 - ((1 - confidence) / 2) ** (1 / count)
-    low, high = min(low, value + unseen * (bounds[0] - value)), max(high, value + unseen * (bounds[1] - value))
-    return Interval(max(low, bounds[0]), min(high, bounds[1]))
+    share = 1 - ((1 - confidence) / 2) ** (1 / people)
+    low, high = min(low, value + share * (worst[0] - value)), max(high, value + share * (worst[1] - value))
+    return Interval(float(np.clip(low, *bounds)), float(np.clip(high, *bounds)))
 
 
 def accuracy_over_people(
@@ -118,7 +183,8 @@ def balanced_over_people(
     True
     """
     codes, said, names = np.asarray(truth), np.asarray(guesses), np.asarray(person)
-    confusion(codes, said, 1 + max(int(codes.max(initial=0)), int(said.max(initial=0))))  # refuses what are not labels
+    assert len(codes) == len(said), f"{len(codes)} labels do not go with {len(said)} guesses."
+    assert codes.min(initial=0) >= 0, "A label is missing (-1): drop those records before counting."
     member = codes[:, None] == np.unique(codes)
     if not len(codes):
         return Interval(0.0, 1.0)
@@ -141,16 +207,6 @@ def best_of(k: int, confidence: float = 0.95) -> float:
     assert k >= 1, f"The best of {k} does not exist."
     assert 0 < confidence < 1, f"A confidence lies between 0 and 1, {confidence} does not."
     return 1 - (1 - confidence) / k if k > 1 else confidence
-
-
-def _resample(sums: Array, draws: int, random: np.random.Generator) -> Array:
-    """Column sums of `draws` samples of as many rows, with replacement."""
-    people, totals = len(sums), []
-    for start in range(0, draws, max(AT_ONCE // people, 1)):
-        some = min(max(AT_ONCE // people, 1), draws - start)
-        drawn = random.integers(0, people, (some, people)) + np.arange(some)[:, None] * people
-        totals.append(np.bincount(drawn.ravel(), minlength=some * people).reshape(some, people) @ sums)
-    return np.concatenate(totals)
 
 
 def _evaluate(statistic: Callable[[Array], Array], sums: Array) -> Array:

@@ -1,0 +1,571 @@
+"""A bound on how well *any* adversary can guess a private attribute from a release, whatever its design and computing power.
+
+A release is z = c + sigma N(0, I_d), fresh for every record; P_a is the law of the code c among people with the value a: a
+person of that value, then one of the person's records. With prior pi, the best adversary is right with probability ::
+
+    V(P)  =  max over rules f of  sum_a pi_a P_a g_a  =  integral of max_a pi_a (P_a * N_sigma)(z) dz,   g_a(c) = P(f(c + sigma xi) = a)
+
+P is not known, a sample of people P^ is. Let f* be the best rule for the true P. It is one fixed rule, so its g*_a are fixed
+functions with values in [0, 1], and on the sample its success is a sum over independent people with mean V(P), in which person
+i has influence at most u_i = (sum over a of pi_a times the weight of i among the people of a). Hoeffding (1963), theorem 2:
+with probability at least 1 - delta ::
+
+    V(P)  <=  (success of f* on the sample) + sqrt(ln(1 / delta) sum_i u_i^2 / 2)  <=  V(P^) + slack
+
+because no rule, f* included, does better on the sample than V(P^). Nothing is trained, and no rule is looked for: V(P^) is an
+integral over mixtures of Gaussians around the sample's codes. It errs on the safe side (V is convex in P, so E V(P^) >= V(P)),
+the more so the higher d and the smaller sigma: there it ends near 1, and the answer is "not certified".
+
+The people must be new to the code *and* to the choice of sigma: fit on *fit*, choose on *select*, certify on *test*. The bound
+is an average over people like them; it holds for this attribute and for what the release adds to what is known anyway.
+
+`transport.py` has the classical bound by couplings. V(P^) is never above its value for the same sample.
+
+Where people have records of several values, what they add under one value depends on what they add under another, and which
+values they have is part of the sample too. Given only who has the value a, Hoeffding still holds for P_a by itself; used for
+each value with delta / k it gives slack = sum_a pi_a sqrt(ln(k / delta) / (2 n_a)). One value per person is up to a third better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise, product
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.signal import oaconvolve
+from scipy.stats import norm
+
+from privet.errors import PrivetError, unknown
+from privet.evidence import transport
+
+Array = npt.NDArray[Any]
+Method = Literal["smoothed", "transport", "histogram"]
+
+VACUOUS = 0.995
+"""From here on a bound says nothing worth saying."""
+DIMENSIONS = 16
+"""Most dimensions of a code: beyond, no sample that people have says anything."""
+DRAWS = 100_000
+"""Of the Monte Carlo integral, for codes of three dimensions or more."""
+FOR_DRAWS = 0.1
+"""Share of delta that the Monte Carlo integral may use up."""
+GRID = 1 << 22
+"""Most points of a grid."""
+FINEST = {1: 256, 2: 32}
+"""Grid points per sigma, by dimension."""
+COARSEST = 1e-3
+"""Largest error bound of a grid; where it would be larger, draws are better."""
+REACH = 8
+"""Standard deviations after which a Gaussian is cut off: 1e-15 of it lies beyond."""
+FARTHEST = 1e5
+"""Largest code in multiples of sigma that draws can compute with: beyond, V(P^) is taken to be 1, as if all were told."""
+BLOCK = 1 << 20
+"""Kernel values held at once: they stay in the processor's cache."""
+OUTPUTS = 1 << 20
+"""Most outcomes of several releases over a finite alphabet."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What no adversary can beat, or why nothing can be said."""
+
+    attribute: str
+    values: tuple[str, ...]
+    bound: float | None
+    """Upper bound on the balanced accuracy of every adversary: on its success where all values are equally likely.
+    None: not certified."""
+    empirical: float
+    """V(P^) at equally likely values, without slack; nan where it was not computed."""
+    slack: float
+    """What is added for the sample being finite and the integral being computed: bound = empirical + slack, at most 1."""
+    at_prior: float | None
+    """Upper bound on plain accuracy, the values being as frequent as they are (or as the `prior` given). It and `bound` hold
+    with this confidence each, not both at once."""
+    prior: tuple[float, ...]
+    """Frequency of the values that `at_prior` is for."""
+    bits: float | None
+    """Upper bound on the mutual information between value and release, the values being equally likely."""
+    confidence: float
+    people: tuple[int, ...]
+    """How many people have each value."""
+    d: int
+    sigma: float | None
+    """Deviation of the noise of one release; None without Gaussian noise."""
+    releases: int
+    """How many releases of the same record, each with fresh noise, the adversary sees."""
+    method: Method
+    reason: str = ""
+    """Why it is not certified; empty where it is."""
+    transport: float | None = None
+    """The bound on balanced accuracy by optimal transport, with the same slack for people, where it was asked for."""
+
+    @property
+    def blind(self) -> float:
+        """Success of guessing without the release, all values being equally likely."""
+        return 1 / len(self.values)
+
+    @property
+    def odds(self) -> float | None:
+        """Right guesses per wrong one, at most, the values being equally likely beforehand; 1 for two values says nothing leaks."""
+        return None if self.bound is None else self.bound / (1 - self.bound)
+
+
+def certify(
+    codes: Array,
+    sigma: float | None,
+    labels: Array,
+    person: Array,
+    attribute: str,
+    values: Sequence[str],
+    *,
+    confidence: float = 0.99,
+    releases: int = 1,
+    prior: Sequence[float] | None = None,
+    method: Literal["smoothed", "transport"] = "smoothed",
+    compare: bool = False,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Certificate:
+    """Certify releases z = c + sigma N(0, I) of codes (n, d), taken *before* noise, of people who are new to code and sigma.
+
+    `labels` (n,) index `values`, `person` (n,) says whose record it is; every person of a value weighs the same. Several
+    releases of a record are as informative as their mean: noise of sigma / sqrt(releases). Without `prior`, plain accuracy is
+    that in the population the people come from (each person weighs the same); with it, at that known prior.
+    `compare` also computes the bound by transport, which needs the extra privet[certify], as does `method="transport"`.
+
+    >>> random = np.random.default_rng(0)
+    >>> labels = np.arange(4000) % 2
+    >>> c = certify(random.normal(size=(4000, 1)) + 0.2 * labels[:, None], 1.0, labels, np.arange(4000), "sex", ("f", "m"))
+    >>> round(c.bound, 3), c.reason  # the exact value is 0.528
+    (0.553, '')
+    """
+    if method not in ("smoothed", "transport"):
+        raise unknown("method of certification", method, ("smoothed", "transport"))
+    codes, labels, person = _checked(codes, labels, person, values)
+    if codes.dtype.kind not in "fiu" or not np.isfinite(codes).all():
+        raise PrivetError("Codes must be finite numbers: look for nan or infinity in what the release's network gives.")
+    if sigma is not None and not (sigma >= 0 and math.isfinite(sigma)):
+        raise PrivetError(f"The deviation of noise is a number from 0 on, and {sigma} is not.")
+    blank = _blank(attribute, values, confidence, releases, codes.shape[1], sigma, method)
+    if len(values) < 2:
+        return replace(blank, reason=_too_few(values))
+    sample = _sample(codes.astype(np.float64), labels, person, len(values))
+    blank = replace(blank, people=sample.people, prior=_prior(sample, prior))
+    why = _too_few(sample.people)
+    if codes.shape[1] > DIMENSIONS:
+        why = why or f"the code has {codes.shape[1]} dimensions, and more than {DIMENSIONS} cannot be certified from a sample"
+    if why or not sigma:
+        return replace(blank, reason=why or "the release adds no noise, and without noise some adversary may read everything")
+    effective, delta = sigma / math.sqrt(releases), 1 - confidence
+    coupled = _coupled(sample, effective, np.asarray(blank.prior)) if compare or method == "transport" else None
+    if coupled and method == "transport":
+        several = bool(((sample.held > 0).sum(1) > 1).any())  # then the laws behind plain accuracy are others than were coupled
+        even, real, share = coupled[0], _Value(1.0, 0.0) if several and prior is None else coupled[1], 1.0
+    else:
+        even, real, share = _smoothed(sample, _joint(sample, prior), effective, draws, seed, delta)
+    found = _conclude(blank, sample, even, real, delta * share, known_prior=prior is not None)
+    by_transport = min(1.0, coupled[0].value + _slack(sample.held / len(values), delta)) if coupled else None
+    return replace(found, transport=by_transport)
+
+
+def certify_alphabet(
+    symbols: Array,
+    size: int,
+    channel: Array | None,
+    labels: Array,
+    person: Array,
+    attribute: str,
+    values: Sequence[str],
+    *,
+    confidence: float = 0.99,
+    releases: int = 1,
+    prior: Sequence[float] | None = None,
+) -> Certificate:
+    """Certify a release of one of `size` symbols per record, 0 .. size - 1, which `channel` (size, outputs) may randomise.
+
+    Row s of the channel holds the probabilities of what is released for the symbol s, drawn anew for every release; None says
+    that the symbols themselves are released, and a second release of a record then adds nothing.
+    The same bound and slack hold with V(P^) = sum_y max_a pi_a (P^_a Q)(y).
+
+    >>> people, sex = np.arange(4000), np.arange(4000) % 2
+    >>> c = certify_alphabet(np.zeros(4000, int), 2, None, sex, people, "sex", ("f", "m"))
+    >>> c.empirical, round(c.bound, 3)
+    (0.5, 0.524)
+    """
+    symbols, labels, person = _checked(symbols, labels, person, values)
+    if symbols.dtype.kind not in "iu" or symbols.shape[1] != 1 or (symbols.size and not (symbols.min() >= 0 and symbols.max() < size)):
+        raise PrivetError(f"Symbols are one whole number per record, from 0 to {size - 1}.")
+    rows = None if channel is None else np.asarray(channel, dtype=np.float64)
+    if rows is not None and not (rows.ndim == 2 and len(rows) == size and (rows >= 0).all() and np.allclose(rows.sum(1), 1, atol=1e-9)):
+        raise PrivetError(f"A channel has {size} rows of probabilities that sum to 1.")
+    blank = _blank(attribute, values, confidence, releases, 1, None, "histogram")
+    if len(values) < 2:
+        return replace(blank, reason=_too_few(values))
+    sample = _sample(symbols.astype(np.float64), labels, person, len(values))
+    blank = replace(blank, people=sample.people, prior=_prior(sample, prior))
+    why = _too_few(sample.people)
+    if rows is not None and rows.shape[1] ** releases > OUTPUTS:
+        why = why or f"{releases} releases of {rows.shape[1]} symbols have too many outcomes to go through"
+    if why:
+        return replace(blank, reason=why)
+    seen = np.eye(len(sample.codes))
+    if rows is not None:
+        once = seen = rows[sample.codes[:, 0].astype(np.int64)]
+        for _ in range(releases - 1):
+            seen = (seen[:, :, None] * once[:, None, :]).reshape(len(once), -1)
+    even, real = (_Value(float((w.T @ seen).max(0).sum()), 1e-9) for w in (sample.within / len(values), _joint(sample, prior)))
+    return _conclude(blank, sample, even, real, 1 - confidence, known_prior=prior is not None)
+
+
+def curve(
+    codes: Array, sigmas: Sequence[float], labels: Array, person: Array, attribute: str, values: Sequence[str], **settings: Any
+) -> list[Certificate]:
+    """A certificate for each sigma, for plots. Each holds with its confidence by itself: choose sigma on *select*, not here."""
+    return [certify(codes, sigma, labels, person, attribute, values, **settings) for sigma in sigmas]
+
+
+def smallest_sigma(
+    codes: Array,
+    labels: Array,
+    person: Array,
+    values: Sequence[str],
+    target: float,
+    *,
+    people: Sequence[int],
+    confidence: float = 0.99,
+    releases: int = 1,
+    margin: float | None = None,
+    between: tuple[float, float] | None = None,
+    precision: float = 0.01,
+    draws: int = 20_000,
+    seed: int = 0,
+) -> float | None:
+    """The smallest sigma at which a certificate on `people` (so many per value) others should come out at `target` or below.
+
+    V(P^) of the *select* people given, plus the slack that `people` will have, plus `margin`, which makes up for other people
+    having another V(P^). Left out, it is what one standard deviation of that difference can be at most: the target is then met
+    about five times in six; with 0, every other time. Bisection on log sigma, to a relative `precision`: V(P^) falls as sigma
+    grows, since more noise can be had by adding noise to the release (data processing). None where even the largest sigma, a
+    hundred times the codes' spread unless `between` says otherwise, does not do, or a value has fewer than two people.
+    """
+    codes, labels, person = _checked(codes, labels, person, values)
+    sample = _sample(codes.astype(np.float64), labels, person, len(values))
+    if _too_few(sample.people) or _too_few(people) or codes.shape[1] > DIMENSIONS:
+        return None
+    delta, k = 1 - confidence, len(values)
+    spread = float(np.sqrt(sample.codes.var(0).sum())) or 1.0
+    there, here = (math.sqrt(sum(1 / n for n in counts)) / k for counts in (people, sample.people))
+    room = target - (math.hypot(there, here) / 2 if margin is None else margin)
+
+    def meets(sigma: float) -> bool:
+        even, _, share = _smoothed(sample, sample.joint, sigma / math.sqrt(releases), draws, seed, delta)
+        return even.value + even.error + there * math.sqrt(math.log(1 / (delta * share)) / 2) <= room
+
+    low, high = between or (1e-3 * spread, 1e2 * spread)
+    if not meets(high):
+        return None
+    if meets(low):
+        return low
+    while high > low * (1 + precision):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if meets(middle) else (middle, high)
+    return high
+
+
+def jointly(labels: Sequence[Array], values: Sequence[Sequence[str]]) -> tuple[Array, tuple[str, ...]]:
+    """Several attributes as one, whose values are those combinations that occur; -1 where any of them is missing.
+
+    The certificate then bounds guessing all of them at once. A combination that nobody in the sample has is not covered.
+
+    >>> codes, names = jointly([np.array([0, 1, 1, -1]), np.array([0, 0, 1, 1])], [("f", "m"), ("young", "old")])
+    >>> codes, names
+    (array([ 0,  1,  2, -1]), ('f, young', 'm, young', 'm, old'))
+    """
+    sizes = [len(v) for v in values]
+    table = np.stack([np.asarray(column) for column in labels])
+    known = (table >= 0).all(0)
+    cells = np.ravel_multi_index(tuple(np.where(known, table, 0)), sizes)
+    present = np.unique(cells[known])
+    names = [", ".join(v[i] for v, i in zip(values, np.unravel_index(cell, sizes), strict=True)) for cell in present]
+    return np.where(known, np.searchsorted(present, cells), -1), tuple(names)
+
+
+def quantile_edges(numbers: Array, bins: int) -> Array:
+    """Inner edges that put equally many of these people's numbers into each bin; take other people than those certified.
+
+    >>> quantile_edges(np.arange(101.0), 4)
+    array([25., 50., 75.])
+    """
+    there = np.asarray(numbers, dtype=np.float64)
+    there = there[np.isfinite(there)]
+    return np.unique(np.quantile(there, np.arange(1, bins) / bins)) if len(there) else np.empty(0)
+
+
+def binned(numbers: Array, edges: Array) -> tuple[Array, tuple[str, ...]]:
+    """A number as classes: codes, -1 where it is missing, and the bins' names.
+
+    >>> binned(np.array([3.0, 30.0, np.nan, 70.0]), np.array([25.0, 50.0]))
+    (array([ 0,  1, -1,  2]), ('below 25', '25 to 50', 'from 50'))
+    """
+    inner = [f"{a:g} to {b:g}" for a, b in pairwise(edges)]
+    names = (f"below {edges[0]:g}", *inner, f"from {edges[-1]:g}") if len(edges) else ("any",)
+    return np.where(np.isfinite(numbers), np.digitize(numbers, edges), -1), names
+
+
+def sentence(certificate: Certificate) -> str:
+    """The certificate in plain words, for participants. Shares are rounded up.
+
+    >>> c = Certificate("gender", ("f", "m"), 0.577, 0.55, 0.027, 0.6, (0.5, 0.5), 0.154, 0.99, (900, 900), 2, 0.4, 1, "smoothed")
+    >>> sentence(c)[:107]
+    'Whoever sees one release of yours, with whatever computer, guesses the gender of people like you right at m'
+    """
+    c = certificate
+    if c.bound is None:
+        return f"There is no certificate for {c.attribute}: {c.reason}."
+    right, blind = math.ceil(100 * c.bound - 1e-9), round(100 * c.blind)
+    seen = "one release" if c.releases == 1 else f"{c.releases} releases of a record"
+    return (
+        f"Whoever sees {seen} of yours, with whatever computer, guesses the {c.attribute} of people like you right at most {right} times "
+        f"in 100; guessing blindly is right {blind} times. If all {len(c.values)} answers were equally likely before, the odds of a right "
+        f"guess afterwards are at most {right} to {100 - right}. This was computed from {sum(c.people)} people, and such a computation "
+        f"is wrong at most one time in {round(1 / (1 - c.confidence))}."
+    )
+
+
+def information(bound: float, values: int) -> float:
+    """Most bits that a release can carry about one of k equally likely values, if no guess is right more often than `bound`.
+
+    A posterior with the largest entry M has at least the entropy of (M, .., M, rest), which lies above the chords through
+    (M, H) = (1 / i, log2 i), i = 1 .. k; these form a convex function of M, so by Jensen's inequality ::
+
+        I  <=  log2 k - chords(V),        for two values  I <= 2 V - 1 = TV
+
+    Sources: Feder and Merhav, Relations between entropy and error probability, IEEE Transactions on Information Theory 40
+    (1994), 259-266; for two values Lin, Divergence measures based on the Shannon entropy, the same 37 (1991), 145-151.
+
+    >>> information(0.5, 2), round(information(0.6, 2), 6), information(1.0, 4)
+    (0.0, 0.2, 2.0)
+    """
+    i = np.arange(1, values + 1)
+    return max(float(np.log2(values) - np.interp(1 - bound, 1 - 1 / i, np.log2(i))), 0.0)
+
+
+class _Value(NamedTuple):
+    value: float
+    error: float
+    """How much higher the truth may be, for numerical reasons."""
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Distinct codes in a fixed order, so that neither the order of records nor the names of people matter."""
+
+    codes: Array
+    """(n, d)"""
+    within: Array
+    """(n, k): weight of the code among the people of each value; columns sum to 1."""
+    joint: Array
+    """(n, k): weight of the code and value among all people; sums to 1."""
+    held: Array
+    """(people, k): weight of the person among the people of each value."""
+
+    @property
+    def people(self) -> tuple[int, ...]:
+        return tuple(int(n) for n in (self.held > 0).sum(0))
+
+
+def _checked(codes: Array, labels: Array, person: Array, values: Sequence[str]) -> tuple[Array, Array, Array]:
+    codes, labels, person = np.asarray(codes), np.asarray(labels), np.asarray(person)
+    codes = codes[:, None] if codes.ndim == 1 else codes
+    if codes.ndim != 2 or labels.shape != person.shape or labels.shape != codes.shape[:1]:
+        shapes = f"{codes.shape}, {labels.shape} and {person.shape}"
+        raise PrivetError(f"A certificate needs one code, one label and one person per record, not {shapes}.")
+    if len(labels) and (labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= len(values)):
+        raise PrivetError(f"Labels must be whole numbers from 0 to {len(values) - 1}: leave out records whose value is missing.")
+    return codes, labels.astype(np.int64), person
+
+
+def _sample(codes: Array, labels: Array, person: Array, k: int) -> _Sample:
+    everyone, who = np.unique(person, return_inverse=True)
+    records = np.bincount(who * k + labels, minlength=len(everyone) * k).reshape(-1, k)
+    held = (records > 0) / np.maximum((records > 0).sum(0), 1)
+    distinct, place = np.unique(codes + 0.0, axis=0, return_inverse=True)  # + 0.0 makes -0.0 the same code as 0.0
+
+    def gather(weights: Array) -> Array:
+        return np.bincount(place.ravel() * k + labels, weights, len(distinct) * k).reshape(-1, k)
+
+    within = gather(held[who, labels] / records[who, labels])
+    return _Sample(distinct, within, gather(1 / (records.sum(1)[who] * max(len(everyone), 1))), held)
+
+
+def _too_few(people: Sequence[Any]) -> str:
+    if len(people) < 2:
+        return "an attribute with fewer than two values leaves nothing to guess"
+    return "" if min(people) >= 2 else "one of its values has fewer than two people"
+
+
+def _blank(
+    attribute: str, values: Sequence[str], confidence: float, releases: int, d: int, sigma: float | None, method: Method
+) -> Certificate:
+    """A certificate that says nothing yet."""
+    if not 0 < confidence < 1:
+        raise PrivetError(f"A confidence lies between 0 and 1, and {confidence} does not.")
+    if releases < 1:
+        raise PrivetError(f"An adversary sees at least one release, not {releases}.")
+    return Certificate(attribute, tuple(values), None, math.nan, math.nan, None, (), None, confidence, (), d, sigma, releases, method)
+
+
+def _prior(sample: _Sample, given: Sequence[float] | None) -> tuple[float, ...]:
+    if given is None:
+        return tuple(float(p) for p in sample.joint.sum(0))
+    if len(given) != sample.within.shape[1] or min(given) < 0 or abs(sum(given) - 1) > 1e-9:
+        raise PrivetError("A prior holds one probability per value, and they sum to 1.")
+    return tuple(float(p) for p in given)
+
+
+def _joint(sample: _Sample, prior: Sequence[float] | None) -> Array:
+    return sample.joint if prior is None else sample.within * np.asarray(prior)
+
+
+def _slack(influence: Array, delta: float) -> float:
+    """Hoeffding's slack for people (rows) with this influence under each value (columns); see the top of this file."""
+    several = bool(((influence > 0).sum(1) > 1).any())
+    spread = np.sqrt((influence**2).sum(0)).sum() if several else np.sqrt((influence**2).sum())
+    return float(spread) * math.sqrt(math.log((influence.shape[1] if several else 1) / delta) / 2)
+
+
+def _conclude(blank: Certificate, sample: _Sample, even: _Value, real: _Value, delta: float, *, known_prior: bool) -> Certificate:
+    """From V(P^), at equally likely values and at the prior, to the certificate."""
+    k, everyone, fewest = len(blank.values), len(sample.held), min(blank.people)
+    value, slack = min(max(even.value, 1 / k), 1.0), even.error + _slack(sample.held / k, delta)
+    bound = min(value + slack, 1.0)
+    # At the population's own prior the success of a fixed rule is a mean over all people, each with influence 1 / n.
+    influence = sample.held * np.asarray(blank.prior) if known_prior else np.full((everyone, 1), 1 / everyone)
+    plain = max(real.value, *blank.prior) + real.error + _slack(influence, delta)
+    found = replace(blank, empirical=value, slack=slack)
+    if bound >= VACUOUS:
+        noise = "" if blank.sigma is None else f", a code of d = {blank.d} and noise of {blank.sigma:.3g}"
+        return replace(found, reason=f"with {fewest} people of one value{noise} the bound would be {100 * bound:.1f} %, which says nothing")
+    return replace(found, bound=bound, at_prior=plain if plain < VACUOUS else None, bits=information(bound, k))
+
+
+def _smoothed(sample: _Sample, joint: Array, sigma: float, draws: int, seed: int, delta: float) -> tuple[_Value, _Value, float]:
+    """V(P^) at equally likely values, the same for `joint`, and the share of delta that is left for people."""
+    steps = _steps(sample.codes, sigma)
+    if steps:
+        even, real = (_on_grid(sample.codes, w, sigma, steps) for w in (sample.within / sample.within.shape[1], joint))
+        return even, real, 1.0
+    even, real = _by_draws(sample.codes, sample.within, joint, sigma, draws, seed, delta * FOR_DRAWS)
+    return even, real, 1 - FOR_DRAWS
+
+
+def _steps(codes: Array, sigma: float) -> int:
+    """Grid points per sigma, or 0 where a grid would be too large or too coarse."""
+    d = codes.shape[1]
+    if d not in FINEST:
+        return 0
+    with np.errstate(over="ignore"):
+        wide = np.ptp(codes, axis=0) / sigma + 2 * REACH + 1
+        steps = min(FINEST[d], int((GRID / wide.prod()) ** (1 / d)))
+    return steps if steps and _grid_error(d, steps) <= COARSEST else 0
+
+
+def _grid_error(d: int, steps: int) -> float:
+    """Error bound of `_on_grid`: d h^2 / (4 sigma^2) * integral |phi''|, with integral |phi''| = 4 phi(1) and h = sigma / steps.
+
+    Half of it is the midpoint rule, whose error is at most h^2 / 8 * integral |f''| per axis. For f = max_a pi_a p_a the kinks
+    only bend upward and f' vanishes at both ends, so integral |f''| is twice its negative part, at most
+    sum_a pi_a * integral |p_a''| <= 4 phi(1) / sigma^2, kinks included. The other half is that a code is shared between
+    neighbouring grid points with its mean kept: by Taylor, p_a moves by at most h^2 / 8 * integral |phi''| / sigma^2 in L1.
+    """
+    return d * float(norm.pdf(1)) / steps**2
+
+
+def _on_grid(codes: Array, weights: Array, sigma: float, steps: int) -> _Value:
+    """Sum over a grid of max_a of (weights_a * N_sigma), by convolution: time hardly depends on the number of codes."""
+    d, reach = codes.shape[1], REACH * steps
+    place = (codes - codes.min(0)) * (steps / sigma)
+    corner = np.floor(place).astype(np.int64)
+    part = place - corner
+    shape = tuple(int(size) for size in corner.max(0) + 2 + 2 * reach)
+    bell = np.exp(-0.5 * (np.arange(-reach, reach + 1) / steps) ** 2)
+    bell /= bell.sum()
+    best = np.zeros(shape)
+    for column in weights.T:
+        density = np.zeros(math.prod(shape))
+        for step in product((0, 1), repeat=d):
+            cell = np.ravel_multi_index(tuple((corner + reach + step).T), shape)
+            density += np.bincount(cell, column * np.where(step, part, 1 - part).prod(1), len(density))
+        density = density.reshape(shape)
+        for axis in range(d):
+            along = [-1 if other == axis else 1 for other in range(d)]
+            density = oaconvolve(density, bell.reshape(along), mode="same", axes=axis)
+        np.maximum(best, density, out=best)
+    return _Value(float(best.sum()), _grid_error(d, steps) + 1e-9)  # the last for what is cut off and rounded
+
+
+def _by_draws(codes: Array, within: Array, joint: Array, sigma: float, draws: int, seed: int, delta: float) -> tuple[_Value, _Value]:
+    """Monte Carlo: with q = sum_a p_a / k and draws z of q, V(P^) is the mean of max_a (p_a / k) / q, in [1 / k, 1].
+
+    At another prior, with r the most frequent value, V(P^) = pi_r + mean of (max_a pi_a p_a - pi_r p_r) / q. A draw lies near
+    its own code, so q never underflows and kernels need no rescaling.
+    """
+    import torch  # takes seconds to load
+
+    (n, d), k = codes.shape, within.shape[1]
+    random = np.random.default_rng(seed)
+    mixture = within.mean(1)
+    with np.errstate(over="ignore"):
+        points = (codes - mixture @ codes) / sigma
+    farthest = float(abs(points).max()) + REACH
+    if farthest > FARTHEST:
+        return _Value(1.0, 0.0), _Value(1.0, 0.0)
+    z = points[random.choice(n, draws, p=mixture / mixture.sum())] + random.standard_normal((draws, d))
+    # Each exponent below is off by at most (d + 2) eps 2 max |z|^2, and a ratio of sums by twice that.
+    rounding = 4 * (d + 2) * float(np.finfo(np.float64).eps) * d * farthest**2
+    # -|z - c|^2 / 2 as one product, and the sums over the codes of each value as another.
+    left = torch.from_numpy(np.column_stack([z, np.ones(draws), -0.5 * (z**2).sum(1)]))
+    right = torch.from_numpy(np.vstack([points.T, -0.5 * (points**2).sum(1), np.ones(n)]))
+    table = torch.from_numpy(np.hstack([within / k, joint]))
+    rows = min(max(BLOCK // n, 1), draws)
+    kernel, sums = left.new_empty(rows, n), left.new_empty(draws, 2 * k)  # new ones for each block would fragment the heap
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # blocks this small gain nothing from two, and wait for each other on a busy machine
+    try:
+        for start in range(0, draws, rows):
+            some = kernel[: min(rows, draws - start)]
+            torch.mm(left[start : start + rows], right, out=some)
+            torch.mm(some.exp_(), table, out=sums[start : start + rows])
+    finally:
+        torch.set_num_threads(threads)
+    own, other = np.hsplit(sums.numpy(), 2)
+    q, prior = own.sum(1), joint.sum(0)
+    r = int(prior.argmax())
+    largest = float((np.delete(joint, r, 1).max(1) / mixture).max())
+    even = _mean(own.max(1) / q, 1 - 1 / k, delta)
+    gain = _mean((other.max(1) - other[:, r]) / q, largest, delta)
+    return _Value(even.value, even.error + rounding), _Value(float(prior[r]) + gain.value, gain.error + rounding)
+
+
+def _mean(x: Array, width: float, delta: float) -> _Value:
+    """The mean of independent draws from a range of this width; the truth is higher by more than the error with probability delta.
+
+    Source: Maurer and Pontil, Empirical Bernstein bounds and sample variance penalization, COLT (2009), theorem 4.
+    """
+    m, log = len(x), math.log(2 / delta)
+    return _Value(float(x.mean()), math.sqrt(2 * float(x.var(ddof=1)) * log / m) + 7 * width * log / (3 * (m - 1)))
+
+
+def _coupled(sample: _Sample, sigma: float, prior: Array) -> tuple[_Value, _Value]:
+    """The sample's bound on success by transport, at equally likely values and at the prior."""
+    k = sample.within.shape[1]
+    distances = np.zeros((k, k))
+    for a, b in combinations(range(k), 2):
+        i, j = (np.flatnonzero(sample.within[:, v]) for v in (a, b))
+        plan = transport.couple(sample.codes[i], sample.codes[j], sigma, (sample.within[i, a], sample.within[j, b]))
+        distances[a, b] = distances[b, a] = plan.cost
+    return _Value(transport.success(distances, np.full(k, 1 / k)), 0.0), _Value(transport.success(distances, prior), 0.0)

@@ -1,0 +1,154 @@
+"""How close a rebuilt picture is to the original: PSNR, SSIM and MS-SSIM, one number per picture.
+
+Pictures are (n, channels, height, width) arrays or tensors in 0..peak. What is returned is float64 (n,); `similarity` alone
+stays on the device and can be differentiated, for those who learn to rebuild.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Array = npt.NDArray[Any]
+Pictures = Array | Tensor
+
+CAP = 100.0
+"""PSNR of equal pictures, which would be infinite, and the highest there is."""
+WINDOW, SIGMA, K1, K2 = 11, 1.5, 0.01, 0.03
+WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
+"""Of the scales of MS-SSIM, the finest first."""
+AT_ONCE = 1 << 22
+"""Numbers of a picture set looked at in one go."""
+
+
+def psnr(made: Pictures, truth: Pictures, peak: float = 255.0) -> Array:
+    """Peak signal-to-noise ratio in dB, 10 log10(peak^2 / mean squared error), at most 100 dB.
+
+    >>> black = np.zeros((1, 3, 8, 8))
+    >>> psnr(black, black + 25.5).round(6), psnr(black, black)
+    (array([20.]), array([100.]))
+    """
+
+    def of(a: Tensor, b: Tensor) -> Tensor:
+        error = (a - b).square().flatten(1).mean(1)
+        return (10 * torch.log10(peak**2 / error.clamp(min=1e-300))).clamp(max=CAP)
+
+    return _in_parts(of, made, truth)
+
+
+def ssim(made: Pictures, truth: Pictures, peak: float = 255.0) -> Array:
+    """Structural similarity, -1 to 1, the mean over pixels and channels of ::
+
+        (2 m_a m_b + c1) (2 s_ab + c2) / ((m_a^2 + m_b^2 + c1) (s_a^2 + s_b^2 + c2)),   c_i = (K_i peak)^2
+
+    with means m, variances s^2 and covariance s_ab under a Gaussian window of 11 pixels and deviation 1.5. Borders are
+    reflected, as torchmetrics does. Along an axis of fewer than 11 pixels the window is the largest odd number that fits.
+
+    Source: Wang, Bovik, Sheikh and Simoncelli, Image quality assessment: from error visibility to structural similarity,
+    IEEE Transactions on Image Processing 13 (2004), 600-612.
+
+    >>> grey = np.full((1, 1, 16, 16), 100.0)
+    >>> ssim(grey, grey), ssim(grey, grey + 50).round(4)            # only the means differ: (2 * 15000 + c1) / (32500 + c1)
+    (array([1.]), array([0.9231]))
+    """
+    return _in_parts(lambda a, b: similarity(a, b, peak)[0], made, truth)
+
+
+def ms_ssim(made: Pictures, truth: Pictures, peak: float = 255.0) -> Array:
+    """SSIM over several scales, 0 to 1: the product of the contrast and structure terms of each scale and the SSIM of the
+    coarsest, each to the power of its weight and 0 where it is negative. A scale is the one before, 2 x 2 pixels averaged.
+
+    Five scales need 176 pixels along the shorter side. Smaller pictures have as many scales as `scales` says, and weights
+    that are normalised to sum to one again.
+
+    Source: Wang, Simoncelli and Bovik, Multi-scale structural similarity for image quality assessment, 37th Asilomar
+    Conference on Signals, Systems and Computers (2003), 1398-1402.
+
+    >>> picture = np.random.default_rng(0).integers(0, 256, (2, 3, 48, 48))
+    >>> ms_ssim(picture, picture), ms_ssim(picture, 255 - picture)
+    (array([1., 1.]), array([0., 0.]))
+    """
+
+    def of(a: Tensor, b: Tensor) -> Tensor:
+        count = scales(a.shape[2], a.shape[3])
+        weights = np.array(WEIGHTS[:count]) / sum(WEIGHTS[:count])
+        product = torch.ones(len(a), dtype=a.dtype, device=a.device)
+        for scale, weight in enumerate(weights):
+            whole, contrast = similarity(a, b, peak)
+            product = product * (whole if scale == count - 1 else contrast).clamp(min=0) ** weight
+            if scale < count - 1:
+                a, b = F.avg_pool2d(a, 2), F.avg_pool2d(b, 2)
+        return product
+
+    return _in_parts(of, made, truth)
+
+
+def scales(height: int, width: int) -> int:
+    """How many of the five scales of MS-SSIM still fit the window; at least one.
+
+    >>> scales(176, 200), scales(64, 64), scales(8, 8)
+    (5, 3, 1)
+    """
+    return max(1, sum(min(height, width) >> halvings >= WINDOW for halvings in range(len(WEIGHTS))))
+
+
+def similarity(made: Tensor, truth: Tensor, peak: float = 255.0) -> tuple[Tensor, Tensor]:
+    """SSIM per picture, and its contrast and structure part alone (without reflected borders), as tensors (n,).
+
+    `made` may be one picture, (1, channels, height, width), that is compared with all.
+    """
+    height, width = made.shape[2:]
+    down, across = (torch.as_tensor(_window(size), dtype=made.dtype, device=made.device) for size in (height, width))
+
+    def local(x: Tensor) -> Tensor:
+        return down @ x @ across.T
+
+    a, b = made / peak, truth / peak
+    mean_a, mean_b = local(a), local(b)
+    spread = (local(a * a) - mean_a**2).clamp(min=0) + (local(b * b) - mean_b**2).clamp(min=0)
+    structure = (2 * (local(a * b) - mean_a * mean_b) + K2**2) / (spread + K2**2)
+    luminance = (2 * mean_a * mean_b + K1**2) / (mean_a**2 + mean_b**2 + K1**2)
+    y, x = _reach(height), _reach(width)
+    inside = structure[..., y : height - y, x : width - x]
+    return (luminance * structure).flatten(1).mean(1), inside.flatten(1).mean(1)
+
+
+def _reach(size: int) -> int:
+    """Pixels on each side of the window's centre."""
+    return (min(WINDOW, size) - 1) // 2
+
+
+@lru_cache(maxsize=32)
+def _window(size: int) -> Array:
+    """The Gaussian window along one axis as a matrix (size, size), borders reflected."""
+    reach = _reach(size)
+    steps = np.arange(-reach, reach + 1)
+    weights = np.exp(-0.5 * (steps / SIGMA) ** 2)
+    source = np.abs(np.arange(size)[:, None] + steps)
+    source = size - 1 - np.abs(size - 1 - source)
+    matrix = np.zeros((size, size))
+    np.add.at(matrix, (np.arange(size)[:, None], source), weights / weights.sum())
+    return matrix
+
+
+def _in_parts(measure: Callable[[Tensor, Tensor], Tensor], made: Pictures, truth: Pictures) -> Array:
+    """A measure of few pictures at a time, in float64: what is small beside the window's mean must not be lost."""
+    assert made.shape == truth.shape and len(made.shape) == 4, f"Two sets of pictures, not {tuple(made.shape)} and {tuple(truth.shape)}."
+    size = max(1, AT_ONCE // max(int(np.prod(made.shape[1:])), 1))
+    found = []
+    with torch.no_grad():
+        for start in range(0, len(made), size):
+            a, b = (_double(pictures[start : start + size]) for pictures in (made, truth))
+            found.append(measure(a, b.to(a.device)).cpu().numpy())
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+def _double(pictures: Pictures) -> Tensor:
+    return pictures.double() if isinstance(pictures, Tensor) else torch.from_numpy(np.array(pictures, dtype=np.float64))
