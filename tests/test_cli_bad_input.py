@@ -76,6 +76,9 @@ TABLE = [
     ("audit private as task", ["audit", "{room}/release", "--data", "portraits:200", "--utility", "beard"], "hides 'beard'"),
     ("unknown battery", ["audit", "{room}/release", "--data", "portraits:200", "--battery", "huge"], "no battery"),
     ("tampered release", ["audit", "{room}/tampered", "--data", "portraits:200"], "do not use"),
+    ("certify no release", ["certify", "{room}/pictures", "--data", "portraits:200"], "no release in"),
+    ("certify for a share", ["certify", "{room}/release", "--data", "portraits:200", "--target", "58"], "between 0 and 1"),
+    ("certify without noise", ["certify", "{room}/release", "--data", "portraits:200", "--target", "0.6"], "adds no noise"),
     ("apply to nothing", ["apply", "{room}/release", "{room}/nowhere.jpg"], "no file or folder"),
     ("apply to a broken picture", ["apply", "{room}/release", "{room}/pictures/3.png"], "3.png"),
     ("apply to another kind", ["apply", "{room}/release", "{room}/table.csv"], "no column holds a image"),
@@ -117,7 +120,7 @@ def test_main_prints_the_sentence_and_exits_with_2(monkeypatch, capsys):
     assert stopped.value.code == 2 and said.startswith("privet: There is no method 'nomethod'") and said.count("\n") == 1
 
 
-@pytest.mark.parametrize("verb", [[], ["demo"], ["data", "show"], ["learn"], ["audit"], ["gate"], ["apply"]], ids=" ".join)
+@pytest.mark.parametrize("verb", [[], ["demo"], ["data", "show"], ["learn"], ["audit"], ["certify"], ["gate"], ["apply"]], ids=" ".join)
 def test_help_has_an_example(verb):
     result = CliRunner().invoke(cli.app, [*verb, "--help"])
     assert result.exit_code == 0

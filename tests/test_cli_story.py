@@ -17,8 +17,10 @@ from typer.testing import CliRunner
 
 import privet
 from privet import Audit, PrivetError, Release, cli, load
-from privet.adversaries import MLP, Linear, Network
+from privet.adversaries.convolutional import ResCL
 from privet.adversaries.decoder import Decoder
+from privet.adversaries.logistic import Logistic
+from privet.adversaries.mlp import MLP
 from privet.auditor import BATTERIES, Battery
 
 DATA = ["--data", "portraits:300"]
@@ -45,8 +47,9 @@ class Story:
 def story(tmp_path_factory) -> Iterator[Story]:
     room, said = tmp_path_factory.mktemp("story"), {}
     with pytest.MonkeyPatch.context() as patch:
-        size = {"epochs": 1, "least": 5, "width": 0.1, "rates": (3e-3,)}
-        patch.setitem(BATTERIES, "quick", Battery((Linear(**size), MLP(**size), Network(**size)), Decoder(epochs=1, width=0.1)))
+        brief = MLP(shapes=((8,),), rates=(3e-3,), decays=(1e-2,), whites=(False,), epochs=1, least=5)
+        attackers = Logistic(strengths=(0.1,)), brief, ResCL(epochs=1, least=5, width=0.1, rates=(3e-3,))
+        patch.setitem(BATTERIES, "quick", Battery(attackers, (brief,), (Decoder(epochs=1, width=0.1),)))
         said["learn"] = _run(*LEARN, *SMALL, "--out", room / "hedge")
         said["audit"] = _run("audit", room / "hedge", *DATA, "--utility", "smiling", "--device", "cpu", "--out", room / "found")
         pixels = np.random.default_rng(0).integers(0, 256, (60, 80, 3)).astype(np.uint8)
@@ -65,7 +68,7 @@ def test_learn_writes_a_release_and_says_what_to_do_next(story):
 
 
 def test_audit_writes_its_files_and_names_the_attributes(story):
-    assert {p.name for p in (story.room / "found").iterdir()} >= {"audit.json", "report.html"}
+    assert {p.name for p in (story.room / "found").iterdir()} == {"audit.json", "report.html", "summary.md"}
     lines = story.said["audit"].splitlines()
     assert [line.split(":")[0] for line in lines] == ["beard", "smiling", "The report"]
     said = Audit.load(story.room / "found" / "audit.json")
@@ -79,7 +82,7 @@ def test_the_same_audit_again_with_the_raw_figures_of_the_first(story):
     first, second = (Audit.load(story.room / name / "audit.json") for name in ("found", "again"))
     for one, other in zip(first.readings, second.readings, strict=True):
         assert one.raw == other.raw
-        assert [f.balanced for f in one.released] == [f.balanced for f in other.released]
+        assert [f.score for f in one.released] == [f.score for f in other.released]
     assert story.said["audit"].splitlines()[:2] == story.said["again"].splitlines()[:2]
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from privet import cli
 from privet.errors import PrivetError
-from privet.evidence.figures import Audit, Figure, Finding, Reading
+from privet.evidence.figures import VERSION, Audit, Certified, Figure, Finding, Reading
 from privet.gate import check
 
 SHARES = st.floats(0, 1)
@@ -31,12 +31,12 @@ def figure(low: float, value: float, high: float, n: int = 2000) -> Figure:
 
 def reading(attribute: str, role: Any, *figures: Figure, best: int = 0) -> Reading:
     plain = figure(0, 0.01, 0.02)  # plain accuracy is not what is held against a limit
-    found = tuple(Finding("mlp", "released", 0.5, plain if role == "private" else figure(0.98, 0.99, 1), f, None, 1.0) for f in figures)
+    found = tuple(Finding("mlp", "released", 0.5, f, figure(0.98, 0.99, 1) if role == "utility" else plain, None, 1.0) for f in figures)
     return Reading(attribute, role, ("no", "yes"), found, (), best, 0)
 
 
 def audit(*readings: Reading) -> Audit:
-    return Audit({"method": "TIPRDC"}, {"name": "portraits", "modality": "image"}, "quick", readings, None, (), 1.0)
+    return Audit({"method": "TIPRDC"}, {"name": "portraits", "modality": "image"}, "quick", readings, (), 1.0)
 
 
 def held(role: str, found: Figure, limit: float) -> bool:
@@ -99,16 +99,37 @@ def test_the_adversary_that_was_strongest_on_select_is_the_one_held() -> None:
     assert not check(audit(reading("a", "private", *two, best=7)), *limits)[0].ok
 
 
+@unhurried
+@given(INTERVALS, SHARES)
+def test_undeclared_attributes_are_held_like_private_ones(ends: list[float], limit: float) -> None:
+    whole = replace(audit(BEARD), undeclared=(reading("hat", "undeclared", figure(*ends)),))
+    (one,) = check(whole, {"hat": limit}, {})
+    assert one.ok == (ends[2] <= limit) and "upper end" in one.line
+
+
+@unhurried
+@given(st.tuples(*[st.floats(-1, 1)] * 3).map(sorted), SHARES)
+def test_of_a_number_the_variance_explained_is_held(ends: list[float], limit: float) -> None:
+    number = replace(reading("age", "private", figure(*ends)), values=())
+    (one,) = check(audit(number), {"age": limit}, {})
+    assert one.ok == (ends[2] <= limit) and "share of variance explained" in one.line
+
+
+def test_averaged_releases_are_not_held() -> None:
+    often = Finding("mlp", "averaged", 0.99, figure(0.98, 0.99, 1), figure(0.98, 0.99, 1), None, 1.0, releases=16)
+    assert check(audit(replace(BEARD, others=(often,))), {"beard": 0.6}, {})[0].ok
+
+
 BEARD = reading("beard", "private", figure(0.55, 0.57, 0.59))
 SMILING = reading("smiling", "utility", figure(0.86, 0.88, 0.90))
 
 
 @pytest.fixture
 def room(tmp_path: Path) -> Path:
-    audit(BEARD, SMILING).save(tmp_path / "audit.json")
+    replace(audit(BEARD, SMILING), undeclared=(reading("hat", "undeclared", figure(0.5, 0.6, 0.7)),)).save(tmp_path / "audit.json")
     (tmp_path / "words.json").write_text("what")
     (tmp_path / "list.json").write_text("[1, 2]")
-    (tmp_path / "card.json").write_text(json.dumps({"method": "TIPRDC", "version": 1}))
+    (tmp_path / "card.json").write_text(json.dumps({"method": "TIPRDC", "version": VERSION}))
     (tmp_path / "newer.json").write_text(json.dumps({"version": 99}))
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\xff\xfe")
     (tmp_path / "empty").mkdir()
@@ -122,6 +143,8 @@ TABLE = [
     ("unknown task", ["audit.json", "--min-utility", "smilling=0.6"], "did you mean 'smiling'"),
     ("a task as private", ["audit.json", "--max-accuracy", "smiling=0.6"], "is a task, not a private attribute"),
     ("a private one as task", ["audit.json", "--min-utility", "beard=0.6"], "is private, not a task"),
+    ("an undeclared one as task", ["audit.json", "--min-utility", "hat=0.6"], "is not a task in this audit: --max-accuracy"),
+    ("unknown, undeclared known", ["audit.json", "--max-accuracy", "hut=0.6"], "did you mean 'hat'"),
     ("above 1", ["audit.json", "--max-accuracy", "beard=60"], "write 0.6 for 60 in 100"),
     ("below 0", ["audit.json", "--max-accuracy", "beard=-0.1"], "between 0 and 1"),
     ("not a number", ["audit.json", "--max-accuracy", "beard=low"], "between 0 and 1, and not 'low'"),
@@ -186,9 +209,37 @@ def test_help_says_what_is_compared_and_has_an_example() -> None:
 
 
 def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
-    audit(replace(BEARD, attribute="gender"), SMILING).save(tmp_path / "audit.json")
+    whole = audit(replace(BEARD, attribute="gender"), SMILING)
+    replace(whole, certificates=(certified(0.58, "gender"),)).save(tmp_path / "audit.json")
     commands = re.findall(r"privet (gate audit .*)", GATES.read_text())
-    assert len(commands) == 2, "one at the top, one in the workflow"
+    assert len(commands) == 3, "two at the top, one in the workflow"
     for command in commands:
         verb, _, *rest = shlex.split(command)
         assert CliRunner().invoke(cli.app, [verb, str(tmp_path), *rest]).exit_code == 0
+
+
+def certified(bound: float | None, attribute: str = "beard", releases: int = 1) -> Certified:
+    why = "" if bound is not None else "the release adds no noise"
+    return Certified(attribute, ("no", "yes"), bound, None, (0.5, 0.5), None, 0.5, 0.1, 0.99, (90, 90), 2, 0.4, releases, "smoothed", why)
+
+
+@unhurried
+@given(SHARES, SHARES)
+def test_a_certified_bound_is_held(bound: float, limit: float) -> None:
+    (one,) = check(replace(audit(BEARD), certificates=(certified(bound), certified(1.0, releases=4))), {}, {}, {"beard": limit})
+    assert one.ok == (bound <= limit) and one.line.startswith("ok      beard: cert" if one.ok else "FAILED  beard: cert")
+
+
+def test_what_is_not_certified_never_passes() -> None:
+    for found, why in (((certified(None),), "adds no noise"), ((), "no certificate"), ((certified(0.5, releases=4),), "no certificate")):
+        (one,) = check(replace(audit(BEARD), certificates=found), {}, {}, {"beard": 1.0})
+        assert not one.ok and "not certified" in one.line and why in one.line
+
+
+@pytest.mark.parametrize(
+    "name,limit,said", [("bread", 0.6, "did you mean 'beard'"), ("smiling", 0.6, "is a task"), ("beard", 60.0, "write 0.6 for 60")]
+)
+def test_wrong_words_about_certificates(name: str, limit: float, said: str) -> None:
+    task = reading("smiling", "utility", figure(0.8, 0.85, 0.9))
+    with pytest.raises(PrivetError, match=said):
+        check(replace(audit(BEARD, task), certificates=(certified(0.55),)), {}, {}, {name: limit})

@@ -101,7 +101,7 @@ def _tables(release: Release, run: Any, rows: Iterator[Rows], seed: int | None) 
 
 def _column(z: Array, x: Array) -> pa.Array:
     """Released records as lists of numbers, laid flat; of a text, only the positions that hold a word."""
-    if x.dtype == np.int64:
+    if x.dtype == np.int64 and z.ndim == 3:
         lengths = (x != PAD).sum(1)
         values = np.concatenate([line[:size].ravel() for line, size in zip(z, lengths, strict=True)])
         offsets = np.concatenate([[0], np.cumsum(lengths * z.shape[2])]).astype(np.int32)

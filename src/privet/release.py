@@ -57,6 +57,11 @@ class Release:
     def private(self) -> list[str]:
         return list(self.card.get("private", []))
 
+    @property
+    def is_random(self) -> bool:
+        """Whether a record looks different in every release: by a noise law, or by noise inside somebody else's program."""
+        return self.noise is not None or bool(self.card.get("random"))
+
     @staticmethod
     def identity(schema: Schema) -> Release:
         """The raw data as a release: what an audit compares with."""

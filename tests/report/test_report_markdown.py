@@ -34,7 +34,7 @@ def shown(name: str) -> str:
 
 def test_the_figures_of_both_tables() -> None:
     private, tasks = tables(summary(example.audit()))
-    found, raw = example.BEARD.worst.balanced, example.BEARD.reference.balanced
+    found, raw = example.BEARD.worst.score, example.BEARD.reference.score
     assert (found.value, raw.value) == (0.611, 0.968)
     released = "<strong>61.1</strong> (58.9 to 63.3)"
     assert private == [["beard", "network", released, "96.8 (96.0 to 97.6)", "50.0", "2,000"]]
@@ -79,6 +79,28 @@ def test_no_name_breaks_the_tables(attribute: str, adversary: str, task: str) ->
         assert html.unescape(cell).replace("@\u200b", "@") == (shown(name) or "(no name)")
 
 
+def test_what_else_was_found_is_one_line_each() -> None:
+    said = summary(example.full())
+    (also,) = [line for line in said.splitlines() if "named by nobody" in line]
+    assert "glasses 93.0 (91.8 to 94.2), hat 90.8" in also and also.endswith("and 15 more.")
+    assert "**Re-identification.** Of 280 people, one other picture is enough" in said
+    assert "**Membership.** Whether a person" in said and "share of variance explained" in said
+    assert [row[0] for row in tables(said)[0]] == ["beard", "age"] and tables(said)[0][1][2] == "<strong>31.0</strong> (27.0 to 35.0)"
+    quiet = summary(example.audit())
+    assert "nobody**" not in quiet and "Membership" not in quiet and "variance" not in quiet
+
+
+@unhurried
+@given(NASTY)
+@tried("**x**\n\n# y")
+def test_no_undeclared_name_breaks_its_line(name: str) -> None:
+    audit = replace(example.audit(), undeclared=(example.reading(name, "undeclared", {"network": 0.9}, {}),))
+    page = MarkdownIt("commonmark", {"html": True}).enable("table").render(summary(audit))
+    (line,) = re.findall(r"<p><strong>Also readable.*?</p>", page, re.S)
+    assert line.count("<") == 4, "a paragraph and what is strong in it"
+    assert (shown(name) or "(no name)") in html.unescape(line).replace("@\u200b", "@")
+
+
 def test_nobody_is_mentioned() -> None:
     readings = (replace(example.BEARD, attribute="@octocat"), example.SMILING)
     page = html.unescape(MarkdownIt().enable("table").render(summary(example.audit(readings))))
@@ -91,5 +113,23 @@ def test_missing_things_are_called_missing() -> None:
     nobody = replace(example.BEARD, released=(), raw=())
     (row,), _ = tables(summary(example.audit((nobody, replace(example.SMILING, raw=())))))
     assert row[1:3] == ["none was run", "not measured"]
-    empty = summary(Audit({}, {}, "quick", (), None, (), 0.0))
+    empty = summary(Audit({}, {}, "quick", (), (), 0.0))
     assert "No private attribute was attacked." in empty and "No task was tried." in empty and "nan" not in empty
+
+
+def test_certificates_are_one_line_each() -> None:
+    lines = summary(example.full()).splitlines()
+    assert "**beard.** No adversary can be right more than 65 times in 100 (99 % confidence)." in lines
+    assert "**age.** Not certified: one of its values has fewer than two people." in lines
+    assert sum("No adversary" in line for line in lines) == 2, "one release of a record"
+
+
+@unhurried
+@given(NASTY)
+@tried("**x**\n\n# y")
+def test_no_certified_name_breaks_its_line(name: str) -> None:
+    audit = replace(example.audit(), certificates=(replace(example.certificates()[0], attribute=name),))
+    page = MarkdownIt("commonmark", {"html": True}).enable("table").render(summary(audit))
+    (line,) = [found for found in re.findall(r"<p>.*?</p>", page, re.S) if "No adversary" in found]
+    assert line.count("<") == 4, "a paragraph and what is strong in it"
+    assert (shown(name) or "(no name)") in html.unescape(line).replace("@\u200b", "@")

@@ -1,110 +1,67 @@
 """Adversary: hyper-parameters in the constructor, data in `attack`. Sees released records only.
 
-Every adversary here is a network that learns from the *attack* people, keeps the state that ranks the *select* people best,
-and is then asked about people neither it nor the release has seen. A task model is the same thing with another label.
+It learns from the *attack* people, is tuned on the *select* people, and is then asked about people whom neither it nor the
+release has seen. A task model is the same thing with another label, a number is guessed like a class with another loss.
 """
 
 from __future__ import annotations
 
-import copy
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import nn
 
 from privet.adversaries.released import Released, View
 from privet.data.dataset import Array, Attribute
-from privet.device import place, precision
 from privet.evidence.leakage import auc
 
+Tick = Callable[[float], None]
+"""Hears the share that is done."""
 
-@dataclass(frozen=True)
-class Trained:
+
+def silent(_done: float) -> None:
+    return None
+
+
+class Trained(Protocol):
     """An adversary that has learned."""
 
-    net: nn.Module
-
-    @torch.no_grad()
-    def probabilities(self, released: Released) -> Array:
-        """(n, classes), in the order of the data."""
-        self.net.eval()
-        with precision(released.feed.device):
-            scores = [self.net(z).float().softmax(1).cpu() for z, _ in released.batches(512)]
-        return torch.cat(scores).double().numpy()
+    def answers(self, released: Released) -> Array:
+        """For classes probabilities (n, classes), for a number the guesses (n,), float64, in the order of the data."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Adversary(ABC):
-    epochs: int = 20
-    least: int = 400
-    """Fewest steps: with few records there are more epochs, so that an attacker is never weak for want of time."""
-    batch: int = 128
-    rates: tuple[float, ...] = (1e-3,)
-    """Learning rates to try; the one that ranks the *select* people best is kept."""
-    decay: float = 1e-2
-    width: float = 1.0
-    """Factor on layer sizes."""
-
     name: ClassVar[str]
+    """A word, for tables and files."""
+    title: ClassVar[str]
+    """What people call it."""
+
+    def suits(self, view: View, attribute: Attribute) -> bool:
+        """Whether it can look at records like these and guess an attribute like this."""
+        return True
 
     @abstractmethod
-    def build(self, view: View, classes: int) -> nn.Module:
-        """The network for records that look like this; written by every adversary."""
-
-    def attack(
-        self, seen: Released, select: Released, attribute: Attribute, seed: int = 0, tick: Callable[[float], None] = lambda _done: None
-    ) -> Trained:
-        """Learn to read the attribute from released records of the *attack* people. `tick` hears the share that is done."""
-
-        def part(done: int) -> Callable[[float], None]:
-            return lambda share: tick((done + share) / len(self.rates))
-
-        tries = [self._try(rate, seen, select, attribute, seed, part(done)) for done, rate in enumerate(self.rates)]
-        return max(tries, key=lambda result: result[0])[1]
-
-    def _try(
-        self, lr: float, seen: Released, select: Released, attribute: Attribute, seed: int, tick: Callable[[float], None]
-    ) -> tuple[float, Trained]:
-        """The best state along one training, and how well it ranks the *select* people."""
-        torch.manual_seed(seed)
-        device = seen.feed.device
-        net = place(self.build(seen.view, attribute.classes), device)
-        optimiser = torch.optim.AdamW(net.parameters(), lr=lr, weight_decay=self.decay)
-        size = max(2, min(self.batch, len(seen) // 4))
-        steps = max(1, len(seen) // size)
-        epochs = max(self.epochs, math.ceil(self.least / steps))
-        rate = torch.optim.lr_scheduler.OneCycleLR(optimiser, lr, total_steps=epochs * steps, pct_start=0.2)
-        truth = select.labels(attribute.name)
-        best, kept = -math.inf, copy.deepcopy(net.state_dict())
-        judged = sorted({*np.linspace(0, epochs - 1, min(epochs, 20)).astype(int).tolist()})
-        for epoch in range(epochs):
-            net.train()
-            batches = seen.batches(size, seed=seed * 1_000_003 + epoch, drop_last=True)
-            for (z, labels), _ in zip(batches, range(steps), strict=False):
-                with precision(device):
-                    loss = F.cross_entropy(net(z).float(), labels[attribute.name], ignore_index=-1)
-                optimiser.zero_grad(set_to_none=True)
-                if torch.isfinite(loss):
-                    loss.backward()  # type: ignore[no-untyped-call]
-                    optimiser.step()
-                rate.step()
-            if epoch in judged:
-                score = _rank(truth, Trained(net).probabilities(select))
-                if score > best:
-                    best, kept = score, copy.deepcopy(net.state_dict())
-            tick((epoch + 1) / epochs)
-        net.load_state_dict(kept)
-        return best, Trained(net)
+    def attack(self, seen: Released, select: Released, attribute: Attribute, seed: int = 0, tick: Tick = silent) -> Trained:
+        """Learn to read the attribute from released records of the *attack* people."""
 
 
-def _rank(truth: Array, probabilities: Array) -> float:
-    """How well the classes are ranked: unlike accuracy, this does not depend on a threshold."""
-    known = truth >= 0
-    value = auc(truth[known], probabilities[known])
+def known(labels: Array) -> Array:
+    """Which labels are there: codes are -1 and numbers NaN where they are missing."""
+    return labels >= 0 if labels.dtype.kind in "iu" else np.isfinite(labels)
+
+
+def rank(truth: Array, answers: Array) -> float:
+    """How well answers order the records, whatever the threshold: AUC of classes, explained variance of numbers.
+
+    This is what tuning maximises: unlike accuracy it depends neither on a threshold nor on how frequent a class is.
+    """
+    there = known(truth)
+    if answers.ndim == 1:
+        spread = float(np.var(truth[there])) if there.any() else 0.0
+        return 1 - float(np.mean((truth[there] - answers[there]) ** 2)) / spread if spread > 0 else 0.0
+    value = auc(truth[there], answers[there])
     return 0.5 if value is None else value

@@ -1,34 +1,102 @@
-"""The network made for this kind of record: residual convolutions for maps and signals, LSTMs for texts, deep layers for vectors."""
+"""The deep network for vectors, and the standardised input that every network here starts with."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from privet.adversaries.adversary import Adversary
-from privet.adversaries.released import View
-from privet.nets import convolutions, sequences, vectors
+from privet.adversaries.learned import Learned
+from privet.adversaries.view import View
+from privet.data.dataset import Attribute
+from privet.nets.convolutions import prepare, scaled
 
-FEW_CHANNELS = 16
-"""Large maps of few channels are pictures or signals themselves; they get one more step in front."""
+TINY = 1e-10
+"""Added to a variance. Far below what batch normalisation adds: what is released small is released all the same."""
+LIMIT = 30.0
+"""Deviations from the mean at which a value is cut: a channel that hardly varied in training must not drown the others."""
+SLOWEST = 0.01
+"""Least weight of a new batch in the mean and variance; before that, all batches weigh the same."""
+
+
+class Standard(nn.Module):
+    """(z - mean) / deviation of every channel, from the records seen in training; bytes are pictures and become [-1, 1].
+
+    A released record may have any scale and offset, and in bfloat16 a large offset rounds the rest away. Unlike batch
+    normalisation this is the same function in training and afterwards. `z` is (records, channels) or (records, channels, ...);
+    `where`, (records, positions), leaves the padding of texts out.
+    """
+
+    mean: Tensor
+    variance: Tensor
+    batches: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(channels))
+        self.register_buffer("variance", torch.ones(channels))
+        self.register_buffer("batches", torch.zeros(()))
+
+    def forward(self, z: Tensor, where: Tensor | None = None) -> Tensor:
+        if z.dtype == torch.uint8:
+            return prepare(z)
+        z = z.float()
+        if self.training:
+            self._learn(z.detach(), where)
+        shape = (1, -1, *(1,) * (z.dim() - 2))
+        return ((z - self.mean.view(shape)) * (self.variance + TINY).rsqrt().view(shape)).clamp(-LIMIT, LIMIT)
+
+    def _learn(self, z: Tensor, where: Tensor | None) -> None:
+        axes = [axis for axis in range(z.dim()) if axis != 1]
+        if where is None:
+            variance, mean = torch.var_mean(z, axes, correction=0)
+        else:
+            weight = where.unsqueeze(1) / where.sum().clamp(min=1)
+            mean = (z * weight).sum(axes)
+            variance = ((z - mean[:, None]).square() * weight).sum(axes)
+        self.batches += 1
+        share = self.batches.reciprocal().clamp(min=SLOWEST)
+        # New tensors, not updates in place: the backward pass of this step still needs the ones it used.
+        self.mean = self.mean.lerp(mean, share)
+        self.variance = self.variance.lerp(variance, share)
+
+
+class Step(nn.Module):
+    """x + W2 dropout(GELU(W1 norm(x)))."""
+
+    def __init__(self, size: int, dropout: float) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.LayerNorm(size), nn.Linear(size, 2 * size), nn.GELU(), nn.Dropout(dropout), nn.Linear(2 * size, size), nn.Dropout(dropout)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.body(x)  # type: ignore[no-any-return]
+
+
+def readable(attribute: Attribute) -> bool:
+    """Classes and numbers have one answer per record; a mask has one per pixel."""
+    return attribute.kind != "mask"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Network(Adversary):
-    name: ClassVar[str] = "network"
+class Deep(Learned):
+    """A residual multi-layer perceptron, after Gorishniy and others, "Revisiting deep learning models for tabular data" (2021)."""
 
-    def build(self, view: View, classes: int) -> nn.Module:
-        if view.vocabulary:
-            words = sequences.Extractor(view.vocabulary, self.width)
-            return nn.Sequential(words, sequences.Classifier(words.shape, classes, self.width))
-        if view.shape[0] is None:
-            return sequences.Classifier(view.shape, classes, self.width)
-        shape = cast(Sequence[int], view.shape)
-        if len(shape) == 1:
-            return nn.Sequential(nn.BatchNorm1d(shape[0], affine=False), vectors.Classifier(shape, classes, self.width))
-        whole = shape[0] <= FEW_CHANNELS and min(shape[1:]) >= convolutions.SMALLEST
-        steps = (64, *convolutions.RESIDUAL) if whole else convolutions.RESIDUAL
-        return convolutions.ResidualClassifier(shape, classes, self.width, steps)
+    steps: int = 3
+    size: int = 256
+    dropout: float = 0.15
+    name: ClassVar[str] = "network"
+    title: ClassVar[str] = "deep network"
+
+    def suits(self, view: View, attribute: Attribute) -> bool:
+        return len(view.shape) == 1 and not view.is_text and readable(attribute)
+
+    def build(self, view: View, outputs: int) -> nn.Module:
+        columns, size = view.shape[0], max(16, scaled(self.size, self.width))
+        assert columns is not None, "suits() lets vectors pass only"
+        first = nn.Sequential(nn.Linear(columns, size), nn.GELU())
+        steps = [Step(size, self.dropout) for _ in range(self.steps)]
+        return nn.Sequential(Standard(columns), first, *steps, nn.LayerNorm(size), nn.Linear(size, outputs))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from privet.adversaries.flat import Flattening
+from privet.adversaries.view import View
 from privet.data.dataset import Array, Dataset
 from privet.feed import Feed
 from privet.release import Release
@@ -16,28 +17,43 @@ from privet.release import Release
 HELD = {"cpu": 5e8, "cuda": 20e9}
 """Released records of a part are computed once and kept up to this many bytes; beyond it, again for every pass."""
 
+STEPS = (1.0, 1 / 255, 1 / 256)
+"""Steps between the values of pictures, as they are usually scaled."""
 
-@dataclass(frozen=True)
-class View:
-    """What a released record looks like from outside."""
-
-    shape: tuple[int | None, ...]
-    vocabulary: int | None = None
-    """For word ids: how many words there are."""
+__all__ = ["Released", "View"]
 
 
 class Released:
-    """Released records of one part. Noise is fresh in every pass, as it is for every release of a record."""
+    """Released records of one part. Noise is fresh in every pass, as it is for every release of a record.
 
-    def __init__(self, release: Release, data: Dataset, names: Sequence[str], device: torch.device, batch: int = 256) -> None:
-        self.release = release.to(device)
+    With `like`, another part of the same release, vectors are made the way they were learned there.
+    """
+
+    def __init__(
+        self, release: Release, data: Dataset, names: Sequence[str], device: torch.device, like: Released | None = None, batch: int = 256
+    ) -> None:
+        self.release, self.data = release.to(device), data
         self.feed = Feed(release.schema.inputs(data), {name: data.labels[name] for name in names}, device)
-        self.view = View(release.shape, getattr(release.schema, "vocabulary", None) if release.shape == (None,) else None)
+        vocabulary = getattr(release.schema, "vocabulary", None) if release.shape == (None,) else None
+        self.view = View(release.shape, vocabulary)
+        self._like = like
+        self._flattening: Flattening | None = None
+        self._flat: Tensor | None = None
         self._held: Tensor | None = None
-        self._held = self._hold(batch) if release.noise is None and self._bytes() < HELD[device.type] else None
+        self._held = self._hold(batch) if not self.fresh and self._bytes() < HELD[device.type] else None
+        self.view = View(release.shape, vocabulary, like.view.step if like else self._step())
 
     def __len__(self) -> int:
         return len(self.feed)
+
+    @property
+    def people(self) -> Array:
+        return self.data.people
+
+    @property
+    def fresh(self) -> bool:
+        """Whether every pass shows other noise."""
+        return self.release.is_random
 
     def batches(self, size: int, seed: int | None = None, drop_last: bool = False) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
         """Released records and labels; in a new order for every seed, in the data's own order without one."""
@@ -46,6 +62,27 @@ class Released:
 
     def labels(self, name: str) -> Array:
         return np.asarray(self.feed.labels[name].cpu())
+
+    def vectors(self) -> Tensor:
+        """Every record as one standardised vector, float32 (n, d) on the device, in the order of the data.
+
+        Computed once where the release adds no noise; fresh in every call where it does.
+        """
+        if self._flat is not None:
+            return self._flat
+        flat = torch.cat([self.flattening(z) for z, _ in self.batches(512)])
+        if not self.fresh:
+            self._flat = flat
+        return flat
+
+    @property
+    def flattening(self) -> Flattening:
+        """Learned on the *attack* part, used by all."""
+        if self._like is not None:
+            return self._like.flattening
+        if self._flattening is None:
+            self._flattening = Flattening.learn(self.view, (z for z, _ in self.batches(512, seed=0)), len(self), self.feed.device)
+        return self._flattening
 
     def _at(self, indices: list[Array]) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
         if self._held is not None:
@@ -69,6 +106,19 @@ class Released:
             done += len(z)
         assert held is not None, "a part without records was refused before"
         return held
+
+    def _step(self) -> float | None:
+        """The largest usual step that the first records are multiples of: whole numbers, or bytes scaled to 0..1 or -1..1."""
+        z, _ = next(iter(self.batches(256)))
+        if z.dtype == torch.uint8 or not z.is_floating_point():
+            return 1.0
+        if float(z.amax()) == float(z.amin()):
+            return None
+        for step in STEPS:
+            whole = z.double() / step
+            if bool(((whole - whole.round()).abs() < 1e-3).all()) and float(whole.abs().amax()) < 2**20:
+                return step
+        return None
 
     def _shape(self) -> tuple[int, ...]:
         """Of one record, with texts as long as the longest."""

@@ -10,100 +10,277 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
 
-from privet.adversaries import MLP, Adversary, Linear, Network, Released
-from privet.adversaries.decoder import Decoder
-from privet.data.dataset import PARTS, Attribute, Dataset
+from privet.adversaries.adversary import Tick, known
+from privet.adversaries.decoder import rebuilt_release
+from privet.adversaries.membership import membership
+from privet.adversaries.mlp import attack_all
+from privet.adversaries.reidentification import reidentification
+from privet.auditor.averaged import averaged
+from privet.auditor.batteries import BATTERIES, Battery
+from privet.auditor.contest import Attempt, Parts, asked, attempt, reading, see, strongest
+from privet.auditor.limits import limits
+from privet.certify import certify_release
+from privet.data.dataset import PARTS, Array, Attribute, Dataset
 from privet.device import pick
 from privet.errors import PrivetError, unknown
-from privet.evidence.figures import Audit, Finding, Reading
-from privet.evidence.leakage import balanced_accuracy, class_weights, guess, measure
+from privet.evidence.estimates import contrastive_information
+from privet.evidence.fairness import fairness
+from privet.evidence.figures import Audit, Fairness, Figure, Finding, People, Reading, Rebuilt, Role, Source
+from privet.foreign import from_function
 from privet.progress import bar
 from privet.release import Release
 
+__all__ = ["BATTERIES", "Battery", "audit"]
 
-@dataclass(frozen=True)
-class Battery:
-    """Which adversaries, how large and how long."""
-
-    adversaries: tuple[Adversary, ...]
-    decoder: Decoder
-
-
-BATTERIES: dict[str, Battery] = {
-    "quick": Battery(
-        (
-            Linear(epochs=5, least=120),
-            MLP(epochs=6, least=200, width=0.25),
-            Network(epochs=6, least=150, batch=64, rates=(3e-3,), width=0.25),
-        ),
-        Decoder(epochs=4, width=0.125),
-    ),
-    "standard": Battery((Linear(), MLP(), Network()), Decoder(epochs=15)),
-}
-"""quick: a minute on two cores; standard: the published sizes, for a GPU or for patience."""
+MOST_CLASSES = 50
+"""Values of an undeclared attribute that are still worth guessing; more name individuals."""
 
 
 def audit(
-    release: Release, data: Dataset, utility: Sequence[str] = (), battery: str = "quick",
-    *, seed: int = 0, device: str = "auto", progress: bool = True, rebuild: bool = True, raw_from: Audit | None = None,
+    release: Release | Callable[[Array], Array], data: Dataset, utility: Sequence[str] = (), battery: str = "quick",
+    *, private: Sequence[str] = (), seed: int = 0, device: str = "auto", progress: bool = True, rebuild: bool = True, raw: bool = True,
+    raw_from: Audit | None = None,
 ) -> Audit:  # fmt: skip
     """Attack `release` on `data`; also train models for the tasks in `utility`, on released and on raw records.
 
-    What adversaries read from raw records does not depend on the release: `raw_from` takes those findings from an earlier
-    audit of the same data.
+    A release may also be a Python function from encoded records to numbers; then `private` says what it hides. What adversaries read
+    from raw records does not depend on the release: `raw_from` takes those findings from an earlier audit of the same data, and
+    `raw=False` leaves them out, as where only released records are at hand.
     """
     if battery not in BATTERIES:
         raise unknown("battery", battery, BATTERIES)
-    started, where, chosen = time.monotonic(), pick(device), BATTERIES[battery]
-    private = release.private
-    both = set(private) & set(utility)
-    if both:
-        raise PrivetError(f"The release hides '{min(both)}', so it cannot be audited as a task as well.")
-    attributes = [*data.require_classes(private, "private", "attack"), *data.require_classes(utility, "utility", "attack")]
-    wanted = {attribute.name: attribute for attribute in attributes}
-    data.require_records("attack", "select", "test")
-    inputs = _inputs(release)
-    known = _known(raw_from, data, battery, inputs, {name: "private" if name in private else "utility" for name in wanted})
-    sources = {"released": _see(release, data, list(wanted), where)}
-    if not known:
-        sources["raw"] = _see(Release.identity(release.schema), data, list(wanted), where)
+    if not isinstance(release, Release):
+        if not private:
+            raise PrivetError('Say what the function hides: private=["A"].')
+        release = from_function(release, data, private, utility)
+    return _Audit(release, data, list(utility), battery, list(private), seed, pick(device), progress).run(rebuild, raw, raw_from)
 
-    readings = []
-    with bar("attacking", 100 * len(wanted) * len(sources) * len(chosen.adversaries), progress) as tick:
-        done = 0
 
-        def count(text: str) -> Callable[[float], None]:
-            base = done
-            return lambda share: tick(base + round(100 * share), text)
+class _Audit:
+    """One audit while it runs."""
 
-        for name, attribute in wanted.items():
-            role: Literal["private", "utility"] = "private" if name in private else "utility"
-            found: dict[str, list[Finding]] = {"released": [], "raw": known.get(name, [])}
+    def __init__(
+        self,
+        release: Release,
+        data: Dataset,
+        utility: list[str],
+        battery: str,
+        private: list[str],
+        seed: int,
+        device: torch.device,
+        progress: bool,
+    ) -> None:
+        self.release, self.data, self.utility, self.name, self.seed, self.device = release, data, utility, battery, seed, device
+        self.battery, self.progress = BATTERIES[battery], progress
+        self.skipped: list[str] = []
+        self.private = private or release.private
+        both = set(self.private) & set(utility)
+        if both:
+            raise PrivetError(f"The release hides '{min(both)}', so it cannot be audited as a task as well.")
+        found = [*data.require_labels(self.private, "private", "attack"), *data.require_labels(utility, "utility", "attack")]
+        self.wanted = {attribute.name: attribute for attribute in found}
+        self.others = {a.name: a for a in data.attributes.values() if a.name not in self.wanted and _worth_guessing(a, data)}
+        data.require_records("attack", "select", "test")
+
+    def run(self, rebuild: bool, raw: bool, raw_from: Audit | None) -> Audit:
+        started = time.monotonic()
+        inputs = _inputs(self.release)
+        earlier = _known(raw_from, self.data, self.name, inputs, {name: self._role(name) for name in self.wanted})
+        names = [*self.wanted, *self.others]
+        self.parts = see(self.release, self.data, names, self.device)
+        identity = Release.identity(self.release.schema)
+        self.raw = see(identity, self.data, names, self.device) if raw and raw_from is None else None
+        readings, models = self._contests(earlier)
+        rebuilt, reread = self._rebuild() if rebuild and self.release.network[0] not in ("identity", "reshaped") else ((), {})
+        readings = [replace(r, others=(*r.others, *reread.get(r.attribute, ()))) for r in readings]
+        undeclared = self._undeclared(raw_from)
+        people = self._people(raw_from) if self.battery.people else ()
+        information = self._information() if self.battery.estimates else {}
+        kinds = max((len(r.released) for r in readings), default=0)
+        kept = ("method", "title", "settings", "private", "seed", "in_game", "data", "sha256", "command", "certificate")
+        card = {key: self.release.card.get(key) for key in kept} | {"private": self.private}
+        return Audit(
+            card, self._about(inputs), self.name, tuple(readings),
+            limits(self.release, self.data, self.battery, kinds, self.utility, self.skipped), round(time.monotonic() - started, 1),
+            rebuilt, undeclared, people, self._fairness(models, raw_from), information,
+            certify_release(self.release, self.data, private=self.private, device=self.device, seed=self.seed),
+        )  # fmt: skip
+
+    def _role(self, name: str) -> Role:
+        return "private" if name in self.private else "utility"
+
+    def _about(self, inputs: str) -> dict[str, Any]:
+        data = self.data
+        sizes = {part: {"records": len(view), "people": len(np.unique(view.people))} for part in PARTS for view in (data.part(part),)}
+        return {"name": data.name, "modality": data.modality, "fingerprint": data.fingerprint, "input": inputs, "parts": sizes}
+
+    def _sources(self) -> dict[Source, Parts]:
+        """What adversaries look at: released records, and raw ones where they are wanted and not known from before."""
+        sources: dict[Source, Parts] = {"released": self.parts}
+        return {**sources, "raw": self.raw} if self.raw else sources
+
+    def _contests(self, earlier: dict[str, list[Finding]]) -> tuple[list[Reading], dict[str, dict[Source, Attempt]]]:
+        """A reading per declared attribute, and the best task models' answers for the question of fairness."""
+        sources = self._sources()
+        plans = {
+            (name, source): self.battery.against(parts["attack"].view, attribute)
+            for name, attribute in self.wanted.items()
+            for source, parts in sources.items()
+        }
+        repeats = self.battery.averages if self.release.is_random else ()
+        total = sum(map(len, plans.values())) + len(repeats) * len(self.private)
+        found: dict[str, dict[Source, list[Attempt]]] = {}
+        readings: list[Reading] = []
+        models: dict[str, dict[Source, Attempt]] = {}
+        with bar("attacking", 100 * total, self.progress) as tick:
+            done = 0
+
+            def count(text: str) -> Tick:
+                nonlocal done
+                base = done
+                done += 100
+                return _hundred(tick, base, text)
+
+            for name, attribute in self.wanted.items():
+                found[name] = {source: [] for source in sources}
+                for source, parts in sources.items():
+                    for adversary in plans[name, source]:
+                        say = count(f"{adversary.title} reads {name} from {source} records")
+                        found[name][source].append(attempt(adversary, parts, attribute, self._role(name), source, self.seed, say))
+            for name, attribute in self.wanted.items():
+                released = found[name]["released"]
+                if not released:
+                    raise PrivetError(f"No attacker of the battery '{self.name}' can look at records of shape {self.release.shape}.")
+                raw = earlier.get(name) or [a.finding for a in found[name].get("raw", [])]
+                others = []
+                if self._role(name) == "private":
+                    first = plans[name, "released"][strongest([a.finding for a in released])]
+                    for k in repeats:
+                        many = see(averaged(self.release, k), self.data, [name], self.device)
+                        say = count(f"{first.title} reads {name} from the average of {k} releases")
+                        others.append(attempt(first, many, attribute, "private", "averaged", self.seed, say, k).finding)
+                else:
+                    models[name] = {source: max(tries, key=lambda a: a.finding.select) for source, tries in found[name].items() if tries}
+                readings.append(reading(attribute, self._role(name), released, raw, self.parts, self.data, self.utility, others))
+        return readings, models
+
+    def _rebuild(self) -> tuple[tuple[Rebuilt, ...], dict[str, list[Finding]]]:
+        """What decoders make of released records, the closest first; and what is read from records that it has rebuilt."""
+        seen, schema = self.parts, self.release.schema
+        made = [
+            decoder.attack(seen["attack"], seen["select"], seen["test"], schema, self.seed, self.progress)
+            for decoder in self.battery.decoders
+            if decoder.suits(seen["attack"].view, schema)
+        ]
+        if not made:
+            self.skipped.append("No decoder fits what is released, so nothing was rebuilt.")
+            return (), {}
+        made.sort(key=lambda pair: -pair[1].select)
+        again: dict[str, list[Finding]] = {}
+        if self.battery.reread and self.data.modality == "image":
+            parts = see(rebuilt_release(made[0][1], self.release), self.data, list(self.private), self.device)
+            for name in self.private:
+                attribute = self.wanted[name]
+                reader = self.battery.against(parts["attack"].view, attribute)[-1]
+                with bar("reading rebuilt", 100, self.progress) as tick:
+                    found = attempt(reader, parts, attribute, "private", "rebuilt", self.seed, _hundred(tick, 0, name))
+                    again[name] = [found.finding]
+        return tuple(pair[0] for pair in made), again
+
+    def _undeclared(self, earlier: Audit | None) -> tuple[Reading, ...]:
+        """Every labelled attribute that nobody named, attacked all at once; the furthest above guessing first."""
+        if not self.others:
+            return ()
+        sources = self._sources()
+        tries: dict[Source, dict[str, list[Attempt]]] = {source: {name: [] for name in self.others} for source in sources}
+        attributes = list(self.others.values())
+        with bar("undeclared", 100 * len(sources) * len(self.battery.scouts), self.progress) as tick:
+            done = 0
             for source, parts in sources.items():
-                for adversary in chosen.adversaries:
-                    say = count(f"{adversary.name} reads {name} from {source} records")
-                    found[source].append(_attack(adversary, parts, attribute, role, source, seed, say))
+                for scout in self.battery.scouts:
+                    started = time.monotonic()
+                    say = _hundred(tick, done, f"{source} records")
+                    for name, trained in attack_all(scout, parts["attack"], parts["select"], attributes, self.seed, say).items():
+                        tries[source][name].append(asked(trained, scout, parts, self.others[name], "undeclared", source, started))
                     done += 100
-            strongest = {source: int(np.argmax([f.select for f in findings])) for source, findings in found.items()}
-            released, raw = tuple(found["released"]), tuple(found["raw"])
-            readings.append(Reading(name, role, attribute.values, released, raw, strongest["released"], strongest["raw"]))
+        known_raw = {} if earlier is None else {r.attribute: list(r.raw) for r in earlier.undeclared}
+        found = []
+        for name, attribute in self.others.items():
+            released = [a.finding for a in tries["released"][name]]
+            raw = [a.finding for a in tries["raw"][name]] if self.raw else known_raw.get(name, [])
+            found.append(Reading(name, "undeclared", attribute.values, tuple(released), tuple(raw), strongest(released), strongest(raw)))
+        return tuple(sorted(found, key=lambda r: -(r.worst.score.low - r.worst.score.chance) / (1 - min(r.worst.score.chance, 0.99))))
 
-    seen = sources["released"]
-    rebuild = rebuild and release.network[0] != "identity"  # of raw records there is nothing to rebuild
-    rebuilt = chosen.decoder.attack(seen["attack"], seen["test"], release.schema, seed, progress) if rebuild else None
-    kept = ("method", "title", "settings", "private", "seed", "in_game", "data", "sha256", "command")
-    card = {key: release.card.get(key) for key in kept}
-    sizes = {part: {"records": len(view), "people": len(np.unique(view.people))} for part in PARTS for view in (data.part(part),)}
-    about = {"name": data.name, "modality": data.modality, "fingerprint": data.fingerprint, "input": inputs, "parts": sizes}
-    return Audit(
-        card, about, battery, tuple(readings), rebuilt, _limits(release, data, chosen, utility), round(time.monotonic() - started, 1)
-    )
+    def _people(self, earlier: Audit | None) -> tuple[People, ...]:
+        found = []
+        with bar("finding people", 200, self.progress) as tick:
+            for base, attack in enumerate((self._reidentified, self._members)):
+                result = attack(_hundred(tick, 100 * base), earlier)
+                if isinstance(result, str):
+                    self.skipped.append(result)
+                else:
+                    found.append(result)
+        return tuple(found)
+
+    def _reidentified(self, tick: Tick, earlier: Audit | None) -> People | str:
+        return _with_raw(reidentification(self.parts, self.raw, self.seed, tick), earlier)
+
+    def _members(self, tick: Tick, earlier: Audit | None) -> People | str:
+        return _with_raw(membership(self.release, self.data, self.device, self.seed, tick, raw=self.raw is not None), earlier)
+
+    def _information(self) -> dict[str, Figure]:
+        """Bits about the records themselves."""
+        part = self.data.part("test")
+        raw = (self.raw or see(Release.identity(self.release.schema), self.data, [], self.device))["test"]
+        return contrastive_information(raw.vectors().cpu().numpy(), self.parts["test"].vectors().cpu().numpy(), part.people, self.seed)
+
+    def _fairness(self, models: dict[str, dict[Source, Attempt]], earlier: Audit | None) -> tuple[Fairness, ...]:
+        found = []
+        test = self.parts["test"]
+        for task, tries in models.items():
+            attribute = self.wanted[task]
+            if not attribute.is_class:
+                continue
+            truth = test.labels(task)
+            guesses = {source: tries[source].test.argmax(1) for source in tries}
+            for by in self.private:
+                group = self.wanted[by]
+                if not group.is_class:
+                    continue
+                codes = test.labels(by)
+                there = known(truth) & known(codes)
+                raw = guesses["raw"][there] if "raw" in guesses else None
+                one = fairness(
+                    task, by, truth[there], guesses["released"][there], raw, codes[there], group.values, test.people[there],
+                )  # fmt: skip
+                old = next((f for f in earlier.fairness if (f.task, f.by) == (task, by)), None) if earlier else None
+                found.append(replace(one, raw=old.raw) if old else one)
+        return tuple(found)
+
+
+def _hundred(tick: Callable[..., None], base: int, text: str = "") -> Tick:
+    """A hundred steps of a bar, from `base` on, as shares."""
+    return lambda share: tick(base + round(100 * share), text)
+
+
+def _worth_guessing(attribute: Attribute, data: Dataset) -> bool:
+    labels = data.labels[attribute.name][data.part_of == PARTS.index("attack")]
+    if attribute.kind in ("identity", "mask") or attribute.classes > MOST_CLASSES:
+        return False
+    return len(np.unique(labels[known(labels)])) > 1
+
+
+def _with_raw(found: People | str, earlier: Audit | None) -> People | str:
+    if isinstance(found, str) or earlier is None:
+        return found
+    old = next((p for p in earlier.people if p.attack == found.attack), None)
+    return replace(found, raw=old.raw) if old else found
 
 
 def _inputs(release: Release) -> str:
@@ -123,50 +300,3 @@ def _known(earlier: Audit | None, data: Dataset, battery: str, inputs: str, role
     if absent:
         raise PrivetError(f"The audit to take raw figures from says nothing of '{absent[0]}' as {roles[absent[0]]} on raw records.")
     return known
-
-
-def _see(release: Release, data: Dataset, names: list[str], device: torch.device) -> dict[str, Released]:
-    return {part: Released(release, data.part(part), names, device) for part in ("attack", "select", "test")}
-
-
-def _attack(
-    adversary: Adversary, parts: dict[str, Released], attribute: Attribute, role: Literal["private", "utility"],
-    source: str, seed: int, tick: Callable[[float], None],
-) -> Finding:  # fmt: skip
-    """One adversary on one attribute. Thresholds are chosen on *select*: a model that always says the majority reads nothing."""
-    started = time.monotonic()
-    trained = adversary.attack(parts["attack"], parts["select"], attribute, seed, tick)
-    truth, probabilities = {}, {}
-    for part in ("select", "test"):
-        labels = parts[part].labels(attribute.name)
-        truth[part], probabilities[part] = labels[labels >= 0], trained.probabilities(parts[part])[labels >= 0]
-    weights = class_weights(truth["select"], probabilities["select"])
-    on_select = balanced_accuracy(truth["select"], guess(probabilities["select"], weights))
-    better: Literal["lower", "higher"] = "lower" if role == "private" else "higher"
-    plain, _, area = measure(truth["test"], probabilities["test"].argmax(1), probabilities["test"], attribute.classes, better)
-    _, balanced, _ = measure(truth["test"], guess(probabilities["test"], weights), probabilities["test"], attribute.classes, better)
-    seen: Literal["released", "raw"] = "released" if source == "released" else "raw"
-    return Finding(adversary.name, seen, on_select, plain, balanced, area, round(time.monotonic() - started, 2))
-
-
-def _limits(release: Release, data: Dataset, battery: Battery, utility: Sequence[str]) -> tuple[str, ...]:
-    test = data.part("test")
-    people = len(np.unique(test.people))
-    said = [
-        f"{len(battery.adversaries)} kinds of attacker were tried. A stronger one may read more: "
-        "these figures bound the leak from below, not from above.",
-        "The figures hold for people like those in the test part of this data set, not for anyone else.",
-        f"Only the declared attributes were attacked ({', '.join(release.private) or 'none'}); others may still be readable.",
-    ]
-    if people < len(test):
-        said.append(
-            f"The {len(test):,} test records come from {people:,} people; "
-            "intervals count records as independent and are a little too narrow."
-        )
-    columns = {column.name for column in getattr(release.schema, "columns", ())}
-    for name in utility:
-        if name in columns:
-            said.append(f"The task '{name}' is itself a column that the release takes: it is copied rather than predicted.")
-    if release.noise is None:
-        said.append("The release is deterministic: it adds no noise, so nothing about it can be certified.")
-    return tuple(said)

@@ -116,6 +116,19 @@ class Dataset:
             if have < least:
                 raise PrivetError(f"The {part} part of {self.name} has {have} records, and at least {least} are needed: add records.")
 
+    def require_labels(self, names: Sequence[str], role: str, part: str) -> list[Attribute]:
+        """The same for classes or numbers."""
+        return [self._number(name, role, part) or self.require_classes([name], role, part)[0] for name in names]
+
+    def _number(self, name: str, role: str, part: str) -> Attribute | None:
+        attribute = self.attribute(name)
+        if attribute.kind != "number":
+            return None
+        seen = self.labels[name][self.part_of == PARTS.index(part)]
+        if len(np.unique(seen[np.isfinite(seen)])) < 2:
+            raise PrivetError(f"The {role} attribute '{name}' has only one value among the {part} records of {self.name}.")
+        return attribute
+
     def require_classes(self, names: Sequence[str], role: str, part: str = "fit") -> list[Attribute]:
         """The attributes called `names`, or a sentence why one of them cannot be a `role`."""
         found = []

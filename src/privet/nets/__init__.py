@@ -16,6 +16,8 @@ from privet.data.schema import ImageSchema, Schema, SignalSchema, TableSchema, T
 from privet.errors import unknown
 from privet.nets import convolutions, sequences, vectors
 from privet.nets.additive import Additive
+from privet.nets.affine import Affine
+from privet.nets.code import Code
 from privet.nets.identity import Identity
 
 
@@ -60,7 +62,9 @@ def plan(schema: Schema) -> Plan:
 NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "identity": lambda schema: Identity(schema.shape),
     "extractor": lambda schema, width=1.0: plan(schema).extractor(width),
+    "hedge": lambda schema, dims, sigma, width=1.0, dropout=0.0: Additive(Code(schema, dims, width, dropout), sigma),
     "noisy-extractor": lambda schema, width=1.0, noise=1.0: Additive(plan(schema).extractor(width), noise),
+    "affine": lambda schema, rank=1: Affine(schema.shape, rank),
 }
 
 

@@ -1,12 +1,25 @@
-"""A network and Gaussian noise of one scale on what it gives: z = f(x) + scale * noise."""
+"""A network and noise of one scale on what it gives: z = f(x) + scale * noise, rounded to a grid.
+
+The sum of two floats keeps, in its last bits, a trace of the summands: of two known codes 0.11 and 0.12 under noise of 0.4, whoever checks
+which of them could have given z to the last bit is right 63 times in 100, where the noise itself allows 51 (Mironov, On
+significance of the least significant bits for differential privacy, CCS 2012). On a grid four thousand times finer than the
+noise, and a hundred times coarser than the floats, that trace is gone, and rounding after the noise tells nothing new.
+"""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor, nn
 
+FINE = 4096
+"""Steps of the grid within one scale of the noise, or up to twice as many."""
+
 
 class Additive(nn.Module):
+    scale: Tensor
+
     def __init__(self, body: nn.Module, scale: float) -> None:
         super().__init__()
         self.body = body
@@ -14,11 +27,17 @@ class Additive(nn.Module):
         self.register_buffer("scale", torch.tensor(float(scale)))
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
-        return add(self.body(x), self.scale * noise, x)  # type: ignore[operator]
+        z = add(self.body(x), self.scale * noise, x)
+        step = torch.exp2(torch.floor(torch.log2(self.scale.clamp(min=1e-30)))) / FINE
+        return torch.round(z / step) * step
+
+    @property
+    def step(self) -> float:
+        return 2.0 ** math.floor(math.log2(max(float(self.scale), 1e-30))) / FINE
 
 
 def add(z: Tensor, noise: Tensor, x: Tensor) -> Tensor:
     """z plus noise; the padded end of a text stays zero, as its reader expects."""
-    if x.dtype == torch.int64:
+    if x.dtype == torch.int64 and z.dim() == 3:
         noise = noise * (x != 0).unsqueeze(2)
     return z + noise.to(z.dtype)

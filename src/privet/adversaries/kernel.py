@@ -1,0 +1,68 @@
+"""Kernel ridge regression with a Gaussian kernel, by random Fourier features.
+
+With w ~ N(0, 1 / s^2) and b uniform in [0, 2 pi), the inner product of phi(x) = sqrt(2 / D) cos(w x + b) tends to
+exp(-|x - y|^2 / 2 s^2); the ridge solution in D coordinates is closed form. s is the median distance between records times
+a factor. Source: Rahimi and Recht, Random features for large-scale kernel machines, NeurIPS (2007).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from privet.adversaries.vectors import Answer, OnVectors, softmax
+from privet.adversaries.white import as_they_are, whitening
+from privet.data.dataset import Array, Attribute
+
+SHARP = 8.0
+"""Ridge regression answers with shares that lie close together; this spreads them without changing their order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel(OnVectors):
+    features: int = 2048
+    widths: tuple[float, ...] = (0.5, 1.0, 2.0)
+    """Factors on the median distance."""
+    ridges: tuple[float, ...] = (1e-4, 1e-2)
+    """Penalties, next to the mean square of a feature."""
+    name: ClassVar[str] = "kernel"
+    title: ClassVar[str] = "kernel machine"
+
+    def candidates(self, x: Tensor, y: Array, attribute: Attribute, seed: int) -> Iterator[Answer]:
+        random = torch.Generator().manual_seed(seed)
+        targets = np.eye(attribute.classes)[y.astype(int)] if attribute.is_class else y[:, None].astype(np.float64)
+        mean = targets.mean(0)
+        wanted = torch.as_tensor(targets - mean, dtype=torch.float32, device=x.device)
+        for change in (as_they_are, whitening(x)):
+            moved = change(x)
+            some = moved[torch.randperm(len(moved), generator=random)[:1000].to(x.device)]
+            typical = float(torch.pdist(some).median()) if len(some) > 1 else 1.0
+            for width in self.widths:
+                w = torch.randn(x.shape[1], self.features, generator=random).to(x.device) / (max(typical, 1e-12) * width)
+                b = (torch.rand(self.features, generator=random) * 2 * math.pi).to(x.device)
+                gram = torch.zeros(self.features, self.features, dtype=torch.float64, device=x.device)
+                cross = torch.zeros(self.features, wanted.shape[1], dtype=torch.float64, device=x.device)
+                for rows, told in zip(torch.split(moved, 4096), torch.split(wanted, 4096), strict=True):
+                    phi = torch.cos(rows @ w + b)
+                    gram += (phi.T @ phi).double()
+                    cross += (phi.T @ told).double()
+                for ridge in self.ridges:
+                    penalty = (
+                        ridge * gram.diagonal().mean().clamp(min=1e-12) * torch.eye(self.features, dtype=torch.float64, device=x.device)
+                    )
+                    weights = torch.cholesky_solve(cross, torch.linalg.cholesky(gram + penalty)).float()
+                    yield _answer(change, w, b, weights, mean, attribute.is_class)
+
+
+def _answer(change: Callable[[Tensor], Tensor], w: Tensor, b: Tensor, weights: Tensor, mean: Array, is_class: bool) -> Answer:
+    def answer(z: Tensor) -> Array:
+        out = torch.cat([torch.cos(change(rows) @ w + b) @ weights for rows in torch.split(z, 4096)]).double().cpu().numpy()
+        return softmax(SHARP * (out + mean)) if is_class else np.asarray(out[:, 0] + mean[0])
+
+    return answer
