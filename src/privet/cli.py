@@ -51,7 +51,7 @@ def data_show(spec: Annotated[str, typer.Argument(help="What to read, as for --d
 
 @app.command(epilog="Example:  privet learn tiprdc --data portraits --private beard --budget 0.9 --set width=0.25 --out hedge")
 def learn(
-    method: Annotated[str, typer.Argument(help="tiprdc")],
+    method: Annotated[str, typer.Argument(help="hedge, tiprdc or leace")],
     data: Data,
     private: Annotated[str, typer.Option(help="What to hide: one attribute, or several with commas")],
     folder: Out,
@@ -77,26 +77,67 @@ def learn(
     out.print(f"The release is in {folder}. Attack it:  privet audit {folder} {again} --utility TASK --out {folder}-audit", markup=False)
 
 
-@app.command(epilog="Example:  privet audit hedge --data portraits --utility smiling --out hedge-audit")
+@app.command(
+    epilog="Examples:  privet audit hedge --data portraits --utility smiling --out hedge-audit    "
+    "privet audit theirs.onnx --data photos/ --private gender --out a    "
+    "privet audit released.parquet --private gender --utility smiling --out a"
+)
 def audit(
-    release: Annotated[Path, typer.Argument(help="Folder of the release")],
-    data: Data,
+    release: Annotated[Path, typer.Argument(help="Folder of a release, an ONNX file, or a parquet file of released records with labels")],
     folder: Out,
+    data: Annotated[str | None, typer.Option("--data", help="Records to attack with, as for learn; not for a parquet file")] = None,
+    private: Annotated[str, typer.Option(help="What must not be readable, where the release's own card does not say")] = "",
     utility: Annotated[str, typer.Option(help="Tasks to try on the released records")] = "",
-    battery: Annotated[str, typer.Option(help="quick or standard: how large the attackers are")] = "quick",
+    battery: Annotated[str, typer.Option(help="quick, standard or strong: how many attackers, how large, how well tuned")] = "quick",
+    card: Annotated[Path | None, typer.Option(help="JSON file that says how an ONNX file takes its records")] = None,
     raw_from: Annotated[Path | None, typer.Option(help="audit.json of the same data, to take the figures on raw records from")] = None,
     schema: SchemaFile = None,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
     """Attack a release with people it has not seen; write audit.json, report.html and summary.md."""
+    from privet.report.certificate import headline
     from privet.report.words import records, sentence
     from privet.work import audit_to
 
-    result = audit_to(folder, release, data, _names(utility), battery=battery, schema=schema, seed=seed, device=device, raw_from=raw_from)
+    result = audit_to(
+        folder, release, data, _names(utility), private=_names(private), card=card, battery=battery, schema=schema, seed=seed,
+        device=device, raw_from=raw_from,
+    )  # fmt: skip
     for reading in result.readings:
-        out.print(f"{reading.attribute}: {sentence(reading, records(result))}", markup=False)
+        out.print(f"{reading.attribute}: {sentence(reading, records(result))} {headline(result, reading)}".rstrip(), markup=False)
     out.print(f"The report:  {folder / 'report.html'}", markup=False)
+
+
+@app.command(
+    epilog="Examples:  privet certify hedge --data portraits    "
+    "privet certify hedge --data portraits --target 0.58 --utility smiling --out hedge58"
+)
+def certify(
+    release: Annotated[Path, typer.Argument(help="Folder of a release that adds gaussian noise to a code of few numbers")],
+    data: Data,
+    folder: Annotated[Path | None, typer.Option("--out", help="Folder for certificate.json and certificate.html")] = None,
+    confidence: Annotated[float, typer.Option(help="How sure each bound shall be")] = 0.99,
+    target: Annotated[float | None, typer.Option(help="Choose the smallest noise for this bound; the release goes to --out")] = None,
+    utility: Annotated[str, typer.Option(help="Tasks to draw beside the bound, at other noise levels too")] = "",
+    schema: SchemaFile = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+) -> None:
+    """Say what no adversary can beat, whatever its design: a bound, from people the release has not seen."""
+    from privet.report.certificate import by_attribute, long, repeated, target_sentence
+    from privet.work import certify_to
+
+    found = certify_to(
+        folder, release, data, _names(utility), confidence=confidence, target=target, schema=schema, seed=seed, device=device,
+        command=shlex.join(["privet", *sys.argv[1:]]),
+    )  # fmt: skip
+    for own in by_attribute(found.certificates).values():
+        out.print(f"{long(own[1])} {repeated(own)}".rstrip(), markup=False)
+    if target is not None:
+        out.print(target_sentence(found), markup=False)
+    if folder is not None:
+        out.print(f"The page:  {folder / 'certificate.html'}", markup=False)
 
 
 @app.command(epilog="Example:  privet gate hedge-audit --max-accuracy beard=0.60 --min-utility smiling=0.85")
@@ -110,12 +151,16 @@ def gate(
         list[str] | None,
         typer.Option(metavar="C=LIMIT", help="Least balanced accuracy a task must have, lower end of its interval; repeatable"),
     ] = None,
+    max_certified: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A=LIMIT", help="Most balanced accuracy any adversary can have, certified; repeatable"),
+    ] = None,
 ) -> None:
     """Hold an audit against limits, for pipelines: exit code 0 if all hold, 1 if any fails, 2 for a wrong word."""
     from privet.gate import check, limits, load
 
     most, least = limits("--max-accuracy", max_accuracy or []), limits("--min-utility", min_utility or [])
-    checks = check(load(found), most, least)
+    checks = check(load(found), most, least, limits("--max-certified", max_certified or []))
     for one in checks:
         out.print(one.line, markup=False)
     if not all(one.ok for one in checks):

@@ -51,6 +51,8 @@ class Player:
     """Moves per round."""
     records: Array | None = None
     """Positions in the feed it may see; None for all."""
+    decay: float = 0.0
+    """Decoupled weight decay."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class Phase:
     """One loss with every player's gradient; used in place of the separate objectives."""
     schedule: Callable[[float], float] = lambda _done: 1.0
     """Factor on every learning rate, given the share of the phase that is done."""
+    after: Callable[[], Mapping[str, float]] = dict
+    """Called at the end of every epoch, to judge and to keep a state; what it gives is shown with the other figures."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,8 @@ class Game:
                     moved = self._round(phase, optimisers, batches)
                 figures = {k: v.detach() if k not in figures else torch.lerp(figures[k], v.detach(), 0.05) for k, v in moved.items()}
                 if (done + 1) % per_epoch == 0 or done + 1 == rounds:
-                    self._remember(phase, (done + 1) / per_epoch, figures)
+                    judged = {k: torch.tensor(v) for k, v in phase.after().items()}
+                    self._remember(phase, (done + 1) / per_epoch, {**figures, **judged})
                 now = time.monotonic()
                 if run.progress and (now - shown > 0.5 or done + 1 == rounds):
                     shown = now
@@ -175,7 +180,10 @@ class Game:
         return chosen if player.records is None else player.records[chosen]
 
     def _optimiser(self, player: Player) -> torch.optim.Optimizer:
-        return torch.optim.Adam(player.module.parameters(), lr=player.lr, fused=self.feed.device.type == "cuda" or None)
+        fused = self.feed.device.type == "cuda" or None
+        if player.decay:
+            return torch.optim.AdamW(player.module.parameters(), lr=player.lr, weight_decay=player.decay, fused=fused)
+        return torch.optim.Adam(player.module.parameters(), lr=player.lr, fused=fused)
 
     def _set_rate(self, phase: Phase, optimisers: Optimisers, done: float) -> None:
         for player in phase.players:

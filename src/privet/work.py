@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from privet.auditor import BATTERIES, audit
+from privet.certify import certification
 from privet.data import load
+from privet.data.dataset import Dataset
+from privet.data.layout import read_layout
 from privet.errors import PrivetError, unknown
-from privet.evidence.figures import Audit
+from privet.evidence.figures import Audit, Certification
 from privet.files import writable_folder, write_text
+from privet.foreign import from_onnx, from_vectors
 from privet.game import Run
 from privet.methods import method
 from privet.release import Release
+from privet.report import render_certificate
 from privet.report.markdown import summary
 
 
@@ -41,18 +47,25 @@ def learn_to(
 
 
 def audit_to(
-    folder: Path, release: Path, spec: str, utility: Sequence[str] = (), *, battery: str = "quick", schema: Path | None = None,
-    seed: int = 0, device: str = "auto", raw_from: Path | None = None,
+    folder: Path, release: Path, spec: str | None = None, utility: Sequence[str] = (), *, private: Sequence[str] = (),
+    card: Path | None = None, battery: str = "quick", schema: Path | None = None, seed: int = 0,
+    device: str = "auto", raw_from: Path | None = None,
 ) -> Audit:  # fmt: skip
-    """Audit the release in a folder, and write audit.json, report.html and summary.md to another."""
+    """Audit a release, and write audit.json, report.html and summary.md to `folder`.
+
+    `release` is a folder that `privet learn` wrote, an ONNX file, or a parquet file of records that are already released.
+    """
     if battery not in BATTERIES:
         raise unknown("battery", battery, BATTERIES)
-    loaded, earlier = Release.load(release), None if raw_from is None else Audit.load(raw_from)
-    data = load(spec, schema)
+    earlier = None if raw_from is None else Audit.load(raw_from)
+    loaded, data = _release_and_data(release, spec, private, utility, card, schema)
     loaded.schema.check(data)
+    bare = release.suffix == ".parquet"
     undo = writable_folder(folder)
     try:
-        result = audit(loaded, data, utility, battery, seed=seed, device=device, raw_from=earlier)
+        result = audit(
+            loaded, data, utility, battery, private=private, seed=seed, device=device, raw_from=earlier, raw=not bare, rebuild=not bare
+        )
         result.save(folder / "audit.json")
         result.report(folder / "report.html")
         write_text(folder / "summary.md", summary(result))
@@ -60,3 +73,56 @@ def audit_to(
         undo()
         raise
     return result
+
+
+def certify_to(
+    folder: Path | None, release: Path, spec: str, utility: Sequence[str] = (), *, confidence: float = 0.99, target: float | None = None,
+    schema: Path | None = None, seed: int = 0, device: str = "auto", command: str | None = None,
+) -> Certification:  # fmt: skip
+    """Certify a release, and write certificate.json and certificate.html to `folder`, if there is one.
+
+    With a `target`, the release with the noise chosen for it is written there too; the given one is left as it is.
+    """
+    if utility and folder is None:
+        raise PrivetError("What noise does to tasks is drawn in a page: give --out as well.")
+    if folder is not None and folder.resolve() == release.resolve():
+        raise PrivetError(f"{folder} holds the release itself: choose another --out.")
+    loaded, data = Release.load(release), load(spec, schema)
+    undo = writable_folder(folder) if folder is not None else lambda: None
+    try:
+        made, found = certification(
+            loaded, data, utility, confidence=confidence, target=target, curve=folder is not None, device=device, seed=seed
+        )
+        if folder is not None:
+            page = render_certificate(found)
+            if target is not None:
+                made.card["command"] = command
+                made.save(folder)
+                found = replace(found, release={**found.release, "sha256": made.card["sha256"]})
+            found.save(folder / "certificate.json")
+            write_text(folder / "certificate.html", page)
+    except BaseException:
+        undo()
+        raise
+    return found
+
+
+def _release_and_data(
+    path: Path, spec: str | None, private: Sequence[str], utility: Sequence[str], card: Path | None, schema: Path | None
+) -> tuple[Release, Dataset]:
+    if path.suffix == ".parquet":
+        if spec is not None:
+            raise PrivetError(f"{path.name} holds released records with their labels: leave out --data.")
+        return from_vectors(path, private, utility, read_layout(schema))
+    if spec is None:
+        raise PrivetError("Say which data to attack the release with: --data SPEC.")
+    if path.suffix == ".onnx":
+        data = load(spec, schema)
+        return from_onnx(path, data, private, card, utility), data
+    if card is not None:
+        raise PrivetError("--card is for an ONNX file from elsewhere; a release folder has its own card.")
+    loaded = Release.load(path)
+    absent = set(private) - set(loaded.private)
+    if absent:
+        raise PrivetError(f"The release does not say that it hides '{min(absent)}': it hides {', '.join(loaded.private) or 'nothing'}.")
+    return loaded, load(spec, schema)

@@ -6,12 +6,13 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
+import numpy as np
 import torch
 
 import privet
-from privet.data.dataset import Attribute, Dataset
+from privet.data.dataset import PARTS, Attribute, Dataset, Modality
 from privet.data.schema import Schema, learn_schema
 from privet.device import pick
 from privet.errors import PrivetError, unknown
@@ -31,11 +32,14 @@ class Problem:
     utility: tuple[Attribute, ...]
     device: torch.device
 
-    def feed(self, part: str = "fit") -> Feed:
-        """Batches of one part, with the labels of the declared attributes."""
-        view = self.data.part(part)
+    def feed(self, *parts: str) -> Feed:
+        """Batches of *fit*, or of the parts named, with the labels of the declared attributes."""
+        view = self.view(*parts)
         names = [attribute.name for attribute in (*self.private, *self.utility)]
         return Feed(self.schema.inputs(view), {name: view.labels[name] for name in names}, self.device)
+
+    def view(self, *parts: str) -> Dataset:
+        return self.data.take(np.flatnonzero(np.isin(self.data.part_of, [PARTS.index(part) for part in parts or ("fit",)])))
 
 
 @dataclass(kw_only=True)
@@ -47,6 +51,12 @@ class Method(ABC):
     """The name as its authors write it."""
     tasks: ClassVar[Literal["none", "optional", "needed"]] = "none"
     """Whether the method uses task labels. One that does not must not be given any: its claim is to work without."""
+    modalities: ClassVar[tuple[Modality, ...]] = get_args(Modality)
+    """Kinds of records it takes."""
+    instead: ClassVar[str] = "choose another method"
+    """What to do with records of another kind."""
+    numbers: ClassVar[bool] = False
+    """Whether a private attribute may be a number; classes are always taken."""
 
     @abstractmethod
     def learn(self, problem: Problem, run: Run) -> Release:
@@ -80,7 +90,10 @@ class Method(ABC):
             raise PrivetError(f"The method {self.name} learns without knowing a task: give --utility to  privet audit  instead.")
         if self.tasks == "needed" and not utility:
             raise PrivetError(f"The method {self.name} needs at least one task: name it with --utility.")
-        hidden, kept = data.require_classes(private, "private"), data.require_classes(utility, "utility")
+        if data.modality not in self.modalities:
+            raise PrivetError(f"The method {self.name} does not take {data.modality} records: {self.instead}.")
+        hidden = data.require_labels(private, "private", "fit") if self.numbers else data.require_classes(private, "private")
+        kept = data.require_classes(utility, "utility")
         data.require_records("fit")
         schema = learn_schema(data, [*private, *utility, *without])
         return Problem(schema, data, tuple(hidden), tuple(kept), pick(run.device))

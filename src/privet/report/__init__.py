@@ -8,16 +8,19 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from privet.evidence.figures import Audit, Reading, Rebuilt
-from privet.report import pictures, words
+from privet.evidence.figures import Audit, Certification, Reading, Rebuilt
+from privet.report import certificate, measures, numbers, pictures, plots, sections, words
 
-__all__ = ["render"]
+__all__ = ["render", "render_certificate"]
 
 MOST_PANELS = 8
 """Pictures of one private attribute against one task; beyond these the tables serve better."""
+
+MOST_UNDECLARED = 12
+"""Undeclared attributes shown at once; the rest unfolds."""
 
 _PNG = re.compile(r"iVBORw0KGgo[A-Za-z0-9+/]+={0,2}")
 """The first bytes of a PNG file, in base64: anything else that was rebuilt is shown as text."""
@@ -38,9 +41,12 @@ class Panel(NamedTuple):
     points: list[pictures.Point]
 
 
-class Pair(NamedTuple):
+class Example(NamedTuple):
+    """One original, and what each decoder made of it."""
+
     original: str
-    rebuilt: str
+    rebuilt: list[tuple[str, str]]
+    """Decoder, and its copy."""
     is_picture: bool
 
 
@@ -48,26 +54,53 @@ def render(audit: Audit, compare: Sequence[Audit] = ()) -> str:
     """The report on `audit`; audits in `compare` (other methods or budgets on the same data) join its picture."""
     panels = _panels(audit, compare)
     rows = [] if panels or audit.utility else _rows(audit, compare)
-    return _template().render(
-        audit=audit,
-        method=words.method(audit),
-        data_name=str(audit.data.get("name") or "unnamed data"),
-        noun=words.records(audit),
-        hidden=_hidden(audit),
-        panels=panels[:MOST_PANELS],
-        more_panels=max(0, len(panels) - MOST_PANELS),
-        rows=rows,
-        compare=compare,
-        pairs=_pairs(audit.rebuilt),
-        parts=_parts(audit),
-        games=words.in_game(audit),
-        words=words,
-        pictures=pictures,
+    return (
+        _room()
+        .get_template("report.html")
+        .render(
+            audit=audit,
+            method=words.method(audit),
+            data_name=str(audit.data.get("name") or "unnamed data"),
+            noun=words.records(audit),
+            hidden=_hidden(audit),
+            panels=panels[:MOST_PANELS],
+            more_panels=max(0, len(panels) - MOST_PANELS),
+            rows=rows,
+            compare=compare,
+            examples=_examples(audit.rebuilt),
+            parts=_parts(audit),
+            games=words.in_game(audit),
+            undeclared=sections.ranked(audit),
+            most_undeclared=MOST_UNDECLARED,
+            certificates=audit.certificates,
+            readings={r.attribute: r for r in audit.private},
+        )
+    )
+
+
+def render_certificate(found: Certification) -> str:
+    """The page of `privet certify`."""
+    hidden = [str(name) for name in found.release.get("private") or ()]
+    return (
+        _room()
+        .get_template("certificate.html")
+        .render(
+            found=found,
+            certificates=found.certificates,
+            readings={},
+            method=str(found.release.get("title") or found.release.get("method") or "an unnamed method"),
+            data_name=str(found.data.get("name") or "unnamed data"),
+            hidden=hidden,
+            target=certificate.target_sentence(found),
+            panels=[name for name in hidden if found.curve and any(step.bounds.get(name) is not None for step in found.curve)][
+                :MOST_PANELS
+            ],
+        )
     )
 
 
 @cache
-def _template() -> Template:
+def _room() -> Environment:
     room = Environment(
         loader=PackageLoader("privet.report", ""),
         autoescape=True,
@@ -76,7 +109,10 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     room.globals["css"] = Markup(files("privet.report").joinpath("report.css").read_text(encoding="utf-8"))
-    return room.get_template("report.html")
+    room.filters["held"] = lambda text: str(text).replace(" %", "\u00a0%")  # a number keeps its sign when lines break
+    room.globals.update(words=words, numbers=numbers, measures=measures, sections=sections, pictures=pictures, plots=plots)
+    room.globals["certificate"] = certificate
+    return room
 
 
 def _hidden(audit: Audit) -> list[str]:
@@ -109,12 +145,15 @@ def _rows(audit: Audit, compare: Sequence[Audit]) -> list[tuple[str, list[pictur
     return rows
 
 
-def _pairs(rebuilt: Rebuilt | None) -> list[Pair]:
-    if rebuilt is None:
-        return []
+def _examples(rebuilt: Sequence[Rebuilt]) -> list[Example]:
+    """Originals with the copies of all decoders that were given the same ones."""
+    copies: dict[tuple[int, str], list[tuple[str, str]]] = {}
+    for one in rebuilt:
+        for at, (original, copy) in enumerate(zip(one.originals, one.rebuilt, strict=False)):
+            copies.setdefault((at, original), []).append((one.decoder, copy))
     return [
-        Pair(original, copy, all(_PNG.fullmatch(side) for side in (original, copy)))
-        for original, copy in zip(rebuilt.originals, rebuilt.rebuilt, strict=False)
+        Example(original, found, all(_PNG.fullmatch(side) for side in (original, *(copy for _, copy in found))))
+        for (_, original), found in copies.items()
     ]
 
 
@@ -126,6 +165,6 @@ def _parts(audit: Audit) -> list[tuple[str, str, str, str]]:
     rows = []
     for name, counts in parts.items():
         counted = counts if isinstance(counts, dict) else {"records": counts}
-        records, people = (words.number(counted.get(key)) for key in ("records", "people"))
+        records, people = (numbers.number(counted.get(key)) for key in ("records", "people"))
         rows.append((str(name), _PURPOSE.get(name, ""), records, people))
     return rows

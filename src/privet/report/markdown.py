@@ -7,26 +7,46 @@ import unicodedata
 from collections.abc import Sequence
 
 from privet.evidence.figures import Audit, Finding, Reading
-from privet.report import words
+from privet.report import certificate, sections, words
+from privet.report.numbers import UNKNOWN, between, measured, number, percent
 
 _MARKUP = re.compile(r"""[^\w .,;:%()'"?=+-]|_""")
 """Everything that could mean something in Markdown, HTML or a table's row."""
 
 UNNAMED = "(no name)"
 
+MOST_UNDECLARED = 5
+"""Undeclared attributes named in the summary."""
+
 
 def summary(audit: Audit) -> str:
-    """One table for what was hidden, one for what is still possible, and what the audit does not show."""
+    """One table for what was hidden, one for what is still possible, what else was found, and what the audit does not show."""
     noun = words.records(audit)
+    variance = ", of numbers the share of variance explained," if any(r.is_number for r in audit.readings) else ""
     parts = [
         f"## Privet audit: {text(words.method(audit))} on {text(str(audit.data.get('name') or 'unnamed data'))}",
         _table("Private attribute", "Worst adversary", audit.private) or "No private attribute was attacked.",
         _table("Task", "Best model", audit.utility) or "No task was tried.",
-        f"Balanced accuracy in %, with {text(words.intervals(audit))} intervals, on the {noun} of people nobody learned from. "
+        f"Balanced accuracy{variance} in %, with {text(words.intervals(audit))} intervals, on the {noun} of people nobody learned from. "
         f"Chosen on select, counted on test; battery {text(audit.battery)}.",
+        *(f"**{text(c.attribute) or UNNAMED}.** {text(certificate.short(c))}" for c in audit.certificates if c.releases == 1),
+        _undeclared(audit),
+        *(f"**{one.attack.capitalize()}.** {text(sections.people_sentence(one, noun))}" for one in audit.people),
         f"**Limits.** {text(' '.join(audit.limits)) or 'None were stated.'}",
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _undeclared(audit: Audit) -> str:
+    """What else can be read, in one line."""
+    if not audit.undeclared:
+        return ""
+    found = sections.readable(audit)
+    if not found:
+        return f"**Nobody named these.** {text(sections.undeclared_sentence(audit))}"
+    named = [f"{text(r.attribute) or UNNAMED} {_figure(r.worst)}" for r in found[:MOST_UNDECLARED]]
+    more = f" and {len(found) - MOST_UNDECLARED} more" if len(found) > MOST_UNDECLARED else ""
+    return f"**Also readable, and named by nobody.** {', '.join(named)}{more}."
 
 
 def text(words: str) -> str:
@@ -52,17 +72,17 @@ def _table(what: str, who: str, readings: Sequence[Reading]) -> str:
 def _row(reading: Reading) -> list[str]:
     name = text(reading.attribute) or UNNAMED
     if not reading.released:
-        return [name, "none was run", words.UNKNOWN, words.UNKNOWN, words.UNKNOWN, "0"]
+        return [name, "none was run", UNKNOWN, UNKNOWN, UNKNOWN, "0"]
     worst = reading.worst
     released = _figure(worst, strong=True)
-    if words.measured(worst.balanced) and worst.balanced.is_chance:
+    if measured(worst.score) and worst.score.is_chance:
         released += ", not distinguishable from guessing"
-    raw = _figure(reading.reference) if reading.raw else words.UNKNOWN
-    return [name, text(worst.adversary) or UNNAMED, released, raw, words.percent(worst.balanced.chance), words.number(worst.balanced.n)]
+    raw = _figure(reading.reference) if reading.raw else UNKNOWN
+    return [name, text(worst.called) or UNNAMED, released, raw, percent(worst.score.chance), number(worst.score.n)]
 
 
 def _figure(finding: Finding, strong: bool = False) -> str:
-    if not words.measured(finding.balanced):
-        return words.UNKNOWN
-    value = words.percent(finding.balanced.value)
-    return f"{f'**{value}**' if strong else value} ({words.between(finding.balanced)})"
+    if not measured(finding.score):
+        return UNKNOWN
+    value = percent(finding.score.value)
+    return f"{f'**{value}**' if strong else value} ({between(finding.score)})"

@@ -16,7 +16,8 @@ from markupsafe import Markup
 
 from privet.evidence.figures import Audit, Figure, Reading
 from privet.report import words
-from privet.report.labels import Box, place, shorten
+from privet.report.labels import WIDE, Box, place, shorten
+from privet.report.numbers import between, explained, is_number, measured, percent, times_in_100
 
 Kind = Literal["release", "raw", "other"]
 
@@ -31,6 +32,8 @@ class Point:
     utility: Figure | None = None
     key: str = ""
     """What stands in the picture where the label would not fit: a number that the table beside it explains."""
+    explains: tuple[bool, bool] = (False, False)
+    """Whether the private attribute and the task are numbers, so that variance is counted and not how often one is right."""
 
 
 MOST_NAMES = 6
@@ -38,9 +41,14 @@ MOST_NAMES = 6
 
 
 def _start(chance: float, values: Iterable[float]) -> float:
-    """Lower end of a scale: a little below chance, so that chance is a place and not an edge."""
-    chance = chance if words.is_number(chance) else 0.0
-    lowest = min([chance, *(v for v in values if words.is_number(v))])
+    """Lower end of a scale: a little below chance, so that chance is a place and not an edge.
+
+    Guessing explains no variance; how far below none a bad model falls is nothing to draw, so there the scale is fixed.
+    """
+    chance = chance if is_number(chance) else 0.0
+    if chance <= 0:
+        return -0.12
+    lowest = min([chance, *(v for v in values if is_number(v))])
     return max(0.0, lowest - 0.12 * (1 - chance))
 
 
@@ -49,7 +57,7 @@ def _clamp(value: float, low: float, high: float) -> float:
 
 
 def gauge(figure: Figure, role: str, raw: Figure | None = None, quiet: bool = False, small: bool = False) -> Markup:
-    """A bar from chance to the value, with the interval as a whisker and the raw data's value as a ring.
+    """A bar from chance to the value, with the interval as a whisker and what it is compared with, mostly the raw data, as a ring.
 
     As wide as its place: only percentages across. The same numbers stand beside it as text, so it is hidden from screen readers.
     """
@@ -60,18 +68,28 @@ def gauge(figure: Figure, role: str, raw: Figure | None = None, quiet: bool = Fa
 
     line = Markup('<line class="{}" x1="{}%" x2="{}%" y1="{}" y2="{}"/>').format
     parts = [line("track", at(start), at(1), 11, 11), line("chance", at(figure.chance), at(figure.chance), 2, 20)]
-    if words.measured(figure):
+    if measured(figure):
         left, right = sorted((at(figure.chance), at(figure.value)))
         low, high = at(figure.low), at(figure.high)
         bar = Markup('<rect class="bar" x="{}%" width="{}%" y="7.5" height="7" rx="1"/>')
         parts.append(bar.format(left, round(right - left, 2)))
         parts += [line("whisker", low, high, 11, 11), line("whisker", low, low, 7, 15), line("whisker", high, high, 7, 15)]
-    if raw is not None and words.measured(raw):
-        parts.append(Markup('<circle class="ring" cx="{}%" cy="11" r="4.5"/>').format(at(raw.value)))
-    if words.measured(figure):
+    if raw is not None and measured(raw):
+        ring = Markup('<circle class="ring" cx="{}%" cy="11" r="4.5"><title>{}</title></circle>')
+        parts.append(ring.format(at(raw.value), _exactly(raw)))
+    if measured(figure):
         parts.append(Markup('<circle class="dot" cx="{}%" cy="11" r="{}"/>').format(at(figure.value), 3 if small else 4.5))
+    parts.append(Markup("<title>{}</title>").format(_exactly(figure)))
     name = f"gauge {role}{' quiet' if quiet else ''}"
     return Markup('<svg class="{}" width="100%" height="22" aria-hidden="true">{}</svg>').format(name, Markup("").join(parts))
+
+
+def _exactly(figure: Figure) -> str:
+    """
+    >>> _exactly(Figure(0.611, 0.589, 0.633, 2000, 0.5))
+    '61.1 (58.9 to 63.3)'
+    """
+    return f"{percent(figure.value)} ({between(figure)})" if measured(figure) else "not measured"
 
 
 def points(audit: Audit, compare: Sequence[Audit], private: str, utility: str | None) -> list[Point]:
@@ -89,7 +107,8 @@ def _point(audit: Audit, private: str, utility: str | None, label: str, kind: Ki
     across, up = _figure(audit.private, private, kind), _figure(audit.utility, utility, kind)
     if across is None or (up is None and utility is not None):
         return None
-    return Point(label, kind, across, up, key)
+    numbers = {r.attribute for r in audit.readings if r.is_number}
+    return Point(label, kind, across, up, key, (private in numbers, utility in numbers))
 
 
 def _figure(readings: Iterable[Reading], name: str | None, kind: Kind) -> Figure | None:
@@ -97,17 +116,21 @@ def _figure(readings: Iterable[Reading], name: str | None, kind: Kind) -> Figure
     reading = next((r for r in readings if r.attribute == name), None)
     if reading is None or not (reading.raw if kind == "raw" else reading.released):
         return None
-    figure = (reading.reference if kind == "raw" else reading.worst).balanced
-    return figure if words.measured(figure) else None
+    figure = (reading.reference if kind == "raw" else reading.worst).score
+    return figure if measured(figure) else None
+
+
+def _does(figure: Figure, explains: bool) -> str:
+    return f"explains {explained(figure.value)}" if explains else f"right {times_in_100(figure.value)} times in 100"
 
 
 def described(private: str, utility: str | None, shown: Sequence[Point]) -> str:
     """The picture in words, for those who do not see it."""
     parts = []
     for p in shown:
-        part = f"{p.label}: worst attacker on {private} right {words.times_in_100(p.private.value)} times in 100"
+        part = f"{p.label}: worst attacker on {private} {_does(p.private, p.explains[0])}"
         if p.utility is not None:
-            part += f", model for {utility} right {words.times_in_100(p.utility.value)} times"
+            part += f", model for {utility} {_does(p.utility, p.explains[1])}"
         parts.append(part)
     return f"Privacy{' and utility' if utility is not None else ''} picture. {'; '.join(parts)}."
 
@@ -140,18 +163,19 @@ def plane(reading: Reading, task: Reading, shown: Sequence[Point], width: int = 
     parts.append(rect("beyond utility", frame.left, floor, frame.right - frame.left, round(frame.bottom - floor, 1)))
     for tick in _ticks(x_start):
         parts.append(line("grid", across(tick), across(tick), frame.top, frame.bottom))
-        parts.append(text("tick", across(tick), frame.bottom + 18, "middle", words.times_in_100(tick)))
+        parts.append(text("tick", across(tick), frame.bottom + 18, "middle", times_in_100(tick)))
     for tick in _ticks(y_start):
         parts.append(line("grid", frame.left, frame.right, up(tick), up(tick)))
-        parts.append(text("tick", frame.left - 9, up(tick) + 4, "end", words.times_in_100(tick)))
+        parts.append(text("tick", frame.left - 9, up(tick) + 4, "end", times_in_100(tick)))
     parts.append(line("chance private", edge, edge, frame.top, frame.bottom))
     parts.append(line("chance utility", frame.left, frame.right, floor, floor))
     guess = [text("note private", edge - 6, frame.top + 16, "end", "attacker guesses")]
     guess.append(text("note utility", frame.left + 6, floor + 16, "start", "model guesses"))
     taken = [Box(edge - 110, frame.top + 4, edge, frame.top + 20), Box(frame.left, floor + 3, frame.left + 100, floor + 20)]
 
-    long = int(width / (size * 0.54)) - len("Worst attacker on , times right in 100")
-    parts.append(text("axis utility", 2, 14, "start", f"Model for {shorten(task.attribute, long)}, times right in 100"))
+    long = int(width / (size * 0.54)) - len("Worst attacker on , % of variance explained")
+    counted = [", % of variance explained" if r.is_number else ", times right in 100" for r in (reading, task)]
+    parts.append(text("axis utility", 2, 14, "start", f"Model for {shorten(task.attribute, long)}{counted[1]}"))
     parts.append(text("way utility", 2, 33, "start", "\u2191 more useful"))
     parts.append(
         text(
@@ -159,7 +183,7 @@ def plane(reading: Reading, task: Reading, shown: Sequence[Point], width: int = 
             frame.right,
             height - 23,
             "end",
-            f"Worst attacker on {shorten(reading.attribute, long)}, times right in 100",
+            f"Worst attacker on {shorten(reading.attribute, long)}{counted[0]}",
         )
     )
     parts.append(text("way private", frame.right, height - 4, "end", "more private \u2192"))
@@ -176,16 +200,33 @@ def plane(reading: Reading, task: Reading, shown: Sequence[Point], width: int = 
     if "raw" in by_kind and "release" in by_kind:
         parts.append(_arrow(by_kind["raw"], by_kind["release"]))
         taken += _along(by_kind["raw"], by_kind["release"])
-    for (p, _), (x, y) in zip(pairs, spots, strict=True):
-        radius = {"release": 6, "raw": 5.5, "other": 4.5}[p.kind]
-        parts.append(Markup('<circle class="point {}" cx="{}" cy="{}" r="{}"/>').format(p.kind, x, y, radius))
     by_name = len(pairs) <= (MOST_NAMES if width >= 600 else 2)
     named = [(x, y, shorten(p.label if by_name else p.key, 30)) for (p, _), (x, y) in zip(pairs, spots, strict=True)]
     for (p, _), label in zip(pairs, place(named, taken, frame._replace(right=width), size, 10), strict=True):
         parts.append(text(f"name {p.kind}", round(label.x, 1), round(label.y, 1), label.anchor, label.text))
     parts += guess
-    whole = Markup('<svg class="plane" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>')
+    for (p, u), (x, y) in zip(pairs, spots, strict=True):
+        lines = [p.label, f"{reading.attribute}: {_exactly(p.private)}", f"{task.attribute}: {_exactly(u)}"]
+        parts.append(_spot(p.kind, x, y, lines, frame))
+    whole = Markup('<svg class="plane" viewBox="0 0 {} {}" role="group" aria-label="{}">{}</svg>')
     return whole.format(width, height, described(reading.attribute, task.attribute, shown), Markup("").join(parts))
+
+
+def _spot(kind: Kind, x: float, y: float, lines: Sequence[str], frame: Box, size: float = 12.5) -> Markup:
+    """A point that shows its exact values when it is pointed at or reached with the keyboard; no script is needed."""
+    radius = {"release": 6, "raw": 5.5, "other": 4.5}[kind]
+    lines = [shorten(line, int((frame.right - frame.left - 24) / (WIDE * size))) for line in lines]
+    wide, tall = max(map(len, lines)) * WIDE * size + 20, len(lines) * 18 + 12
+    left = round(_clamp(x - wide / 2, frame.left, max(frame.left, frame.right - wide)), 1)
+    top = round(y + 14 if y - 14 - tall < frame.top - 40 else y - 14 - tall, 1)
+    said = Markup("").join(
+        Markup('<text x="{}" y="{}">{}</text>').format(left + 10, round(top + 20 + 18 * i, 1), line) for i, line in enumerate(lines)
+    )
+    return Markup(
+        '<g class="spot" tabindex="0" role="img" aria-label="{}"><circle class="near" cx="{}" cy="{}" r="14"/>'
+        '<circle class="point {}" cx="{}" cy="{}" r="{}"/>'
+        '<g class="tip" aria-hidden="true"><rect x="{}" y="{}" width="{}" height="{}" rx="6"/>{}</g></g>'
+    ).format("; ".join(lines), x, y, kind, x, y, radius, left, top, round(wide, 1), tall, said)
 
 
 def strip(rows: Sequence[tuple[str, Sequence[Point]]]) -> Markup:
@@ -199,7 +240,7 @@ def strip(rows: Sequence[tuple[str, Sequence[Point]]]) -> Markup:
     text = Markup('<text class="{}" x="{}%" y="{}" text-anchor="{}">{}</text>').format
     tall, bottom = 58, 58 * len(rows) + 6
     parts = [line("grid", at(t), at(t), 6, bottom) for t in _ticks(start)]
-    parts += [text("tick", at(t), bottom + 18, "middle", words.times_in_100(t)) for t in _ticks(start)]
+    parts += [text("tick", at(t), bottom + 18, "middle", times_in_100(t)) for t in _ticks(start)]
     told = []
     for row, (name, shown) in enumerate(rows):
         y = tall * row + 38
@@ -211,8 +252,11 @@ def strip(rows: Sequence[tuple[str, Sequence[Point]]]) -> Markup:
             parts.append(line("way-line", *ends.values(), y, y))
         for p in shown:
             parts.append(line(f"whisker private {p.kind}", at(p.private.high), at(p.private.low), y, y))
-            parts.append(Markup('<circle class="point {}" cx="{}%" cy="{}" r="6.5"/>').format(p.kind, at(p.private.value), y))
-    parts.append(text("axis private", 98, bottom + 42, "end", "Worst attacker, times right in 100"))
+            dot = Markup('<circle class="point {}" cx="{}%" cy="{}" r="6.5"><title>{}</title></circle>')
+            parts.append(dot.format(p.kind, at(p.private.value), y, f"{p.label}: {_exactly(p.private)}"))
+    kinds = {p.explains[0] for _, shown in rows for p in shown}
+    counted = " or ".join(["times right in 100"] * (False in kinds) + ["% of variance explained"] * (True in kinds))
+    parts.append(text("axis private", 98, bottom + 42, "end", f"Worst attacker, {counted}"))
     parts.append(text("way private", 98, bottom + 60, "end", "more private \u2192"))
     whole = Markup('<svg class="strip" width="100%" height="{}" role="img" aria-label="{}">{}</svg>')
     return whole.format(bottom + 66, " ".join(told), Markup("").join(parts))

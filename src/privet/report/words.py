@@ -6,126 +6,22 @@ that was not measured is called that, and "not distinguishable from guessing" is
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from privet.evidence.figures import Audit, Figure, Reading, Rebuilt
-
-UNKNOWN = "not measured"
-"""Stands where a number is missing, infinite or not a number."""
+from privet.evidence.figures import Audit, Figure, Finding, Reading
+from privet.report.numbers import UNKNOWN, amount, explained, is_number, listed, measured, out_of, times
 
 _NOUNS = {"image": "pictures", "table": "rows", "text": "texts", "signal": "recordings"}
 
 FEW = 0.1
 """An interval that reaches this far above chance cannot carry the words "not distinguishable" without a warning."""
 
-Way = Literal["nearest", "down", "up"]
+MOST_BASELINES = 3
+"""Tasks whose label alone is set beside the attacker; more would drown the sentence."""
 
-
-def is_number(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
-
-
-def times(value: float, of: int = 100, way: Way = "nearest") -> str:
-    """How often in `of` tries.
-
-    >>> times(0.0123, of=1000), times(0.2899999, way="down"), times(0.29, way="down"), times(0.2901, way="up")
-    ('12', '28', '29', '30')
-    >>> times(0.9973), times(0.0001), times(1.0), times(float("nan"))
-    ('over 99', 'under 1', '100', 'not measured')
-    """
-    if not is_number(value):
-        return UNKNOWN
-    exact = round(min(max(value, 0.0), 1.0) * of, 7)  # 0.29 * 100 is 28.999999999999996
-    if way == "down":
-        return str(math.floor(exact))
-    if way == "up":
-        return str(math.ceil(exact))
-    if of - 0.5 <= exact < of:
-        return f"over {of - 1}"
-    if 0 < exact < 0.5:
-        return "under 1"
-    return str(math.floor(exact + 0.5))
-
-
-def times_in_100(value: float, way: Way = "nearest") -> str:
-    """
-    >>> times_in_100(0.5873), times_in_100(0.5873, "down"), times_in_100(0.5873, "up")
-    ('59', '58', '59')
-    """
-    return times(value, 100, way)
-
-
-def out_of(chance: float) -> int:
-    """In how many tries to count, so that guessing among many values is still a whole number.
-
-    >>> out_of(0.5), out_of(1 / 200), out_of(1 / 5000)
-    (100, 1000, 10000)
-    """
-    if not is_number(chance) or chance >= 0.02:
-        return 100
-    return 1000 if chance >= 0.002 else 10000
-
-
-def percent(value: float, way: Way = "nearest") -> str:
-    """For tables: one decimal, without the sign.
-
-    >>> percent(0.6119), percent(0.6119, "down"), percent(0.6112, "up"), percent(float("nan"))
-    ('61.2', '61.1', '61.2', 'not measured')
-    """
-    if not is_number(value):
-        return UNKNOWN
-    exact = round(value * 1000, 7)
-    tenths = math.floor(exact) if way == "down" else math.ceil(exact) if way == "up" else math.floor(exact + 0.5)
-    return f"{tenths / 10:.1f}"
-
-
-def between(figure: Figure) -> str:
-    """The interval for tables, rounded outward.
-
-    >>> between(Figure(value=0.6, low=0.5911, high=0.6301, n=9, chance=0.5))
-    '59.1 to 63.1'
-    """
-    if not (is_number(figure.low) and is_number(figure.high)):
-        return UNKNOWN
-    return f"{percent(figure.low, 'down')} to {percent(figure.high, 'up')}"
-
-
-def number(value: object, digits: int = 2) -> str:
-    """
-    >>> number(0.6449), number(12345), number(None), number(float("inf")), number("many")
-    ('0.64', '12,345', 'not measured', 'not measured', 'many')
-    """
-    if isinstance(value, str):
-        return value
-    if value is None or not is_number(value):
-        return UNKNOWN
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
-
-
-def duration(seconds: float) -> str:
-    """
-    >>> duration(3.21), duration(252), duration(7384), duration(float("nan"))
-    ('3.2 s', '4 min 12 s', '2 h 3 min', 'not measured')
-    """
-    if not is_number(seconds):
-        return UNKNOWN
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def listed(names: Sequence[str], most: int = 6) -> str:
-    """
-    >>> listed(["beard"]), listed(["beard", "age"]), listed("abcdefgh", most=3)
-    ('beard', 'beard and age', 'a, b, c and 5 more')
-    """
-    if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
-    return " and ".join(part for part in (", ".join(names[:-1]), "".join(names[-1:])) if part)
+TOO_FEW = "not measured, because too few test records have a label, or all have the same."
 
 
 def records(audit: Audit) -> str:
@@ -133,35 +29,68 @@ def records(audit: Audit) -> str:
     return _NOUNS.get(str(audit.data.get("modality")), "records")
 
 
-def measured(figure: Figure) -> bool:
-    return figure.n > 0 and all(is_number(v) for v in (figure.value, figure.low, figure.high))
+def _so_many(count: str) -> str:
+    """
+    >>> _so_many("57"), _so_many("under 1")
+    ('57 times', 'under 1 time')
+    """
+    return f"{count} {'time' if count in ('1', 'under 1') else 'times'}"
 
 
-def _often(figure: Figure, of: int) -> str:
-    """'right 61 times in 100 (between 59 and 63)'."""
-    count = times(figure.value, of)
-    unit = "time" if count in ("1", "under 1") else "times"
-    return f"right {count} {unit} in {of} (between {times(figure.low, of, 'down')} and {times(figure.high, of, 'up')})"
+def does(reading: Reading, figure: Figure) -> str:
+    """'is right 61 times in 100 (between 59 and 63)', 'explains 31 % of the differences between people (between 27 and 35)'."""
+    if not reading.is_number:
+        of = out_of(figure.chance)
+        between = f"between {times(figure.low, of, 'down')} and {times(figure.high, of, 'up')}"
+        return f"is right {_so_many(times(figure.value, of))} in {of} ({between})"
+    text = f"explains {explained(figure.value)} of the differences between people"
+    if figure.high <= 0:
+        return text
+    if figure.low <= 0:
+        return f"{text} (between none and {explained(figure.high, 'up')})"
+    return f"{text} (between {times(figure.low, way='down')} and {times(figure.high, way='up')})"
 
 
-def _guessing(figure: Figure, of: int) -> str:
-    count = times(figure.chance, of)
-    return f"guessing is right {count} {'time' if count in ('1', 'under 1') else 'times'}"
+def short(reading: Reading, figure: Figure) -> str:
+    """The same in two words: '61 times', '31 %'."""
+    return explained(figure.value) if reading.is_number else _so_many(times(figure.value, out_of(figure.chance)))
 
 
-def _not_more(figure: Figure, of: int) -> str:
+def in_tries(reading: Reading, figure: Figure) -> str:
+    """'61 times in 100', '31 % explained'."""
+    return f"{short(reading, figure)} {'explained' if reading.is_number else f'in {out_of(figure.chance)}'}"
+
+
+def _does_short(reading: Reading, figure: Figure) -> str:
+    return f"{'explains' if reading.is_number else 'is right'} {short(reading, figure)}"
+
+
+def _guessing(reading: Reading, figure: Figure) -> str:
+    return "guessing explains none" if reading.is_number else f"guessing is right {_so_many(times(figure.chance, out_of(figure.chance)))}"
+
+
+def _not_more(reading: Reading, figure: Figure) -> str:
     """'not distinguishable from guessing (50)', and a warning where the interval is too wide for that to comfort anyone."""
-    text = f"not distinguishable from guessing ({times(figure.chance, of)})"
+    of = out_of(figure.chance)
+    text = "not distinguishable from guessing" + (", which explains none" if reading.is_number else f" ({times(figure.chance, of)})")
     if figure.high - figure.chance > FEW:
         rows = "1 record" if figure.n == 1 else f"{figure.n:,} records"
-        text += f", but with {rows} tested it could also be {times(figure.high, of, 'up')}"
+        end = explained(figure.high, "up") if reading.is_number else times(figure.high, of, "up")
+        text += f", but with {rows} tested it could also be {end}"
     return text
+
+
+def _miss(reading: Reading, finding: Finding) -> str:
+    """How far a guessed number is from the true one, beside the best guess without any data."""
+    if not reading.is_number or not measured(finding.plain):
+        return ""
+    text = f"; it misses by {amount(finding.plain.value)} on average"
+    return text + (f", guessing by {amount(finding.plain.chance)}" if is_number(finding.plain.chance) else "")
 
 
 def private_sentence(reading: Reading, noun: str = "records") -> str:
     """What an attacker still reads, for anyone; the attribute's name is set before it.
 
-    >>> from privet.evidence.figures import Finding
     >>> def found(v, source="released"):
     ...     figure = Figure(value=v, low=v - 0.0201, high=v + 0.019, n=2000, chance=0.5)
     ...     return Finding("mlp", source, v, figure, figure, None, 1.0)
@@ -172,20 +101,28 @@ def private_sentence(reading: Reading, noun: str = "records") -> str:
     on the raw pictures it is right 97 times.
     >>> print(private_sentence(replace(beard, released=(found(0.51), found(0.5)), raw=())))
     the best of 2 attackers is right 51 times in 100 (between 48 and 53), not distinguishable from guessing (50).
+
+    >>> miss = Figure(7.12, 6.8, 7.4, 2000, 9.81, unit="years", measure="mean absolute error")
+    >>> age = Finding("mlp", "released", 0.3, Figure(0.31, 0.275, 0.349, 2000, 0.0), miss, None, 1.0)
+    >>> print(private_sentence(Reading("age", "private", (), (age,), (), 0, 0)).replace("; ", ";\\n"))
+    the only attacker explains 31 % of the differences between people (between 27 and 35);
+    guessing explains none;
+    it misses by 7.12 on average, guessing by 9.81.
     """
     if not reading.released:
         return "no attacker was run, so nothing is known about it."
-    figure = reading.worst.balanced
+    figure, tried = reading.worst.score, len(reading.released)
     if not measured(figure):
-        return "not measured, because there were too few test records with a label."
-    of, tried = out_of(figure.chance), len(reading.released)
-    text = f"the {'only attacker' if tried == 1 else f'best of {tried} attackers'} is {_often(figure, of)}"
-    text += f", {_not_more(figure, of)}" if figure.is_chance else f"; {_guessing(figure, of)}"
-    if reading.raw and measured(raw := reading.reference.balanced):
+        return TOO_FEW
+    text = f"the {'only attacker' if tried == 1 else f'best of {tried} attackers'} {does(reading, figure)}"
+    text += f", {_not_more(reading, figure)}" if figure.is_chance else f"; {_guessing(reading, figure)}"
+    text += _miss(reading, reading.worst)
+    if reading.raw and measured(raw := reading.reference.score):
         if raw.is_chance:
-            text += f"; on the raw {noun} nothing beyond guessing was found either ({times(raw.value, of)}), so nothing was hidden"
+            found = explained(raw.value) if reading.is_number else times(raw.value, out_of(figure.chance))
+            text += f"; on the raw {noun} nothing beyond guessing was found either ({found}), so nothing was hidden"
         else:
-            text += f"; on the raw {noun} {'it' if tried == 1 else 'the best'} is right {times(raw.value, of)} times"
+            text += f"; on the raw {noun} {'it' if tried == 1 else 'the best'} {_does_short(reading, raw)}"
     return text + "."
 
 
@@ -193,53 +130,77 @@ def utility_sentence(reading: Reading) -> str:
     """What the release is still good for; the task's name is set before it."""
     if not reading.released:
         return "no model was trained on the release, so nothing is known about it."
-    figure = reading.worst.balanced
+    figure = reading.worst.score
     if not measured(figure):
-        return "not measured, because there were too few test records with a label."
-    of = out_of(figure.chance)
-    text = f"a model trained on the release is {_often(figure, of)}"
+        return TOO_FEW
+    text = f"a model trained on the release {does(reading, figure)}"
     if figure.is_chance:
-        text += f", {_not_more(figure, of)}"
-    if reading.raw and measured(raw := reading.reference.balanced):
-        text += f"; on raw data {times(raw.value, of)}"
+        text += f", {_not_more(reading, figure)}"
+    if reading.raw and measured(raw := reading.reference.score):
+        text += f"; on raw data {explained(raw.value) if reading.is_number else times(raw.value, out_of(figure.chance))}"
     if not figure.is_chance:
-        text += f"; {_guessing(figure, of)}"
-    return text + "."
+        text += f"; {_guessing(reading, figure)}"
+    return text + _miss(reading, reading.worst) + "."
 
 
 def sentence(reading: Reading, noun: str = "records") -> str:
-    return private_sentence(reading, noun) if reading.role == "private" else utility_sentence(reading)
+    return utility_sentence(reading) if reading.role == "utility" else private_sentence(reading, noun)
 
 
-def score(reading: Reading) -> tuple[str, int] | None:
-    """The one number to set large, and in how many tries it counts; None where there is none."""
-    if not reading.released or not measured(figure := reading.worst.balanced):
-        return None
-    of = out_of(figure.chance)
-    return times(figure.value, of).replace("over ", ">").replace("under ", "<"), of
+def baseline_sentence(reading: Reading) -> str:
+    """What is known to those who never see the release, only the label of a task; empty where nothing was measured.
 
-
-def rebuilt_sentence(rebuilt: Rebuilt, noun: str = "records") -> str:
-    """How close a decoder came, and what the number means.
-
-    >>> rebuilt_sentence(Rebuilt("share of words rebuilt", 0.231, 400), "texts")
-    'Share of words rebuilt: 23 in 100, over 400 test texts.'
-    >>> print(rebuilt_sentence(Rebuilt("PSNR in dB", 14.21, 400), "pictures"))
-    PSNR in dB: 14.2, over 400 test pictures. Higher is closer to the original; ordinary compressed pictures reach 30 to 50 dB.
+    >>> task = {"task smiling": Figure(0.571, 0.55, 0.59, 2000, 0.5), "prior": Figure(0.5, 0.5, 0.5, 2000, 0.5)}
+    >>> baseline_sentence(Reading("beard", "private", ("no", "yes"), (), (), 0, 0, baselines=task))
+    'Knowing only smiling is right 57 times.'
     """
-    measure = rebuilt.measure.strip()
-    measure = measure[:1].upper() + measure[1:]
-    over = f"over {rebuilt.n:,} test {noun}" if rebuilt.n != 1 else f"over 1 test record ({noun})"
-    if rebuilt.n < 1 or not is_number(rebuilt.value):
-        return f"{measure}: {UNKNOWN}."
-    if measure.lower().startswith("psnr"):
-        meaning = "Higher is closer to the original; ordinary compressed pictures reach 30 to 50 dB."
-        return f"{measure}: {rebuilt.value:.1f}, {over}. {meaning}"
-    if measure.lower().startswith("share"):
-        if rebuilt.value < 0:  # variance explained can be negative: worse than the mean
-            return f"{measure}: below 0, {over}: the decoder does worse than the same answer for every record."
-        return f"{measure}: {times_in_100(rebuilt.value)} in 100, {over}."
-    return f"{measure}: {number(float(rebuilt.value))}, {over}."
+    known = [(key.removeprefix("task "), f) for key, f in reading.baselines.items() if key.startswith("task ") and measured(f)]
+    known.sort(key=lambda pair: -pair[1].value)
+    parts = [f"{'Knowing' if i == 0 else 'knowing'} only {name} {_does_short(reading, f)}" for i, (name, f) in enumerate(known)]
+    return "; ".join(parts[:MOST_BASELINES]) + "." if parts else ""
+
+
+def other_sentence(reading: Reading, finding: Finding, noun: str = "records") -> str:
+    """What was read in another way than from one released record.
+
+    >>> figure = Figure(0.83, 0.8111, 0.849, 2000, 0.5)
+    >>> often = Finding("mlp", "averaged", 0.8, figure, figure, None, 1.0, releases=16)
+    >>> other_sentence(Reading("beard", "private", ("no", "yes"), (), (), 0, 0), often)
+    'From the average of 16 releases of the same record: right 83 times in 100 (between 81 and 85).'
+    """
+    ways = {
+        "averaged": f"the average of {finding.releases:,} releases of the same record",
+        "rebuilt": f"rebuilt {noun}",
+        "raw": f"raw {noun}",
+    }
+    found = does(reading, finding.score).removeprefix("is ") if measured(finding.score) else UNKNOWN
+    return f"From {ways.get(finding.source, 'one release')}: {found}."
+
+
+def louder(reading: Reading, noun: str = "records") -> list[str]:
+    """The other ways that beat the headline beyond doubt: a headline that left them out would comfort falsely."""
+    if not reading.released or not measured(reading.worst.score):
+        return []
+    beaten = [f for f in reading.others if measured(f.score) and f.score.low > reading.worst.score.high]
+    return [other_sentence(reading, f, noun) for f in beaten]
+
+
+def highest_sentence(reading: Reading) -> str:
+    """The highest figure of a table, with an interval that counts how many there were to pick it from."""
+    figure = reading.evidence.get("highest_of_all")
+    if figure is None or not measured(figure) or len(reading.released) < 2:
+        return ""
+    found = does(reading, figure).removeprefix("is ")
+    return f"The highest on the test part, with a wider interval because it was picked for being the highest: {found}."
+
+
+def score(reading: Reading) -> tuple[str, str] | None:
+    """The one number to set large, and what it counts; None where there is none."""
+    if not reading.released or not measured(figure := reading.worst.score):
+        return None
+    of = 100 if reading.is_number else out_of(figure.chance)
+    big = times(figure.value, of).replace("over ", ">").replace("under ", "<")
+    return (f"{big} %", "explained") if reading.is_number else (big, f"in {of}")
 
 
 class InGame(NamedTuple):
@@ -268,8 +229,8 @@ def in_game(audit: Audit) -> list[InGame]:
         key = next((k for k in ("balanced", "accuracy") if is_number(figures.get(k))), None)
         if key is None:
             continue
-        reading = next((r for r in audit.private if r.attribute == attribute and r.released), None)
-        after = getattr(reading.worst, key) if reading else None
+        reading = next((r for r in audit.private if r.attribute == attribute and r.released and not r.is_number), None)
+        after = getattr(reading.worst, "score" if key == "balanced" else "plain") if reading else None
         measure = "balanced accuracy" if key == "balanced" else "plain accuracy"
         after = after if after is not None and measured(after) else None
         found.append(InGame(str(attribute), float(figures[key]), measure, figures.get("n"), figures.get("part"), after))
@@ -321,7 +282,7 @@ def _settings(audit: Audit) -> dict[str, Any]:
 
 def settings(audit: Audit) -> list[tuple[str, str]]:
     """
-    >>> settings(Audit({"settings": {"budget": 0.9, "name": None}}, {}, "quick", (), None, (), 0.0))
+    >>> settings(Audit({"settings": {"budget": 0.9, "name": None}}, {}, "quick", (), (), 0.0))
     [('budget', '0.9'), ('name', 'none')]
     """
     return [(str(key), "none" if value is None else str(value)) for key, value in _settings(audit).items()]
@@ -332,5 +293,5 @@ def intervals(audit: Audit) -> str:
 
     A figure names its own, so a page that mixes kinds says so.
     """
-    kinds = {f.balanced.interval for r in audit.readings for f in (*r.released, *r.raw)}
+    kinds = {f.score.interval for r in audit.readings for f in (*r.released, *r.raw)} - {""}
     return listed(sorted(kinds)) or "no"
