@@ -24,6 +24,7 @@ from privet.auditor.averaged import averaged
 from privet.auditor.contest import baselines
 from privet.data.dataset import Attribute, Dataset
 from privet.data.schema import learn_schema
+from privet.nets.additive import Additive
 from privet.noise import Noise
 from privet.report.markdown import summary
 from small import small
@@ -379,3 +380,29 @@ def test_one_wrong_value_anywhere_is_refused_or_harmless(whole):
 def test_nesting_without_end_is_refused():
     with pytest.raises(PrivetError, match="not an audit"):
         Audit.from_json("[" * 100_000)
+
+
+def test_bits_about_the_records_themselves(monkeypatch):
+    """A release with noise has Cloak's bound, and less noise loses fewer of the bits; the identity loses nothing and is not asked."""
+    data = small("table", 600)
+    schema = learn_schema(data, ["u", "y"])
+    size = schema.shape[0] or 0
+
+    class Same(torch.nn.Module):
+        shape = (size,)
+
+        def forward(self, x):
+            return x
+
+    monkeypatch.setitem(BATTERIES, "bits", Battery((Logistic(strengths=(0.1,)),), (SCOUT,), (), people=False, estimates=True))
+    told = {}
+    for sigma in (0.05, 4.0):
+        release = Release(schema, ("x", {}), Additive(Same(), sigma), Noise("gaussian", (size,), sigma), {"private": ["u"]})
+        told[sigma] = audit(release, data, battery="bits", device="cpu", progress=False).information
+    assert set(told[4.0]) == {"infonce", "jensen_shannon", "cloak_reduction", "gaussian_bound"}
+    for name, more in (("infonce", 0.05), ("gaussian_bound", 0.05), ("cloak_reduction", 4.0)):
+        assert told[more][name].value > told[0.05 if more == 4.0 else 4.0][name].value
+    assert told[4.0]["infonce"].low <= told[4.0]["gaussian_bound"].value
+    raw = Release.identity(schema)
+    raw.card["private"] = ["u"]
+    assert audit(raw, data, battery="bits", device="cpu", progress=False).information == {}

@@ -1,7 +1,7 @@
 """Privet learns releases that hide chosen private attributes, attacks them, and says what is left.
 
     data    = privet.load("portraits")
-    release = privet.TIPRDC(budget=0.9).fit(data, private=["beard"])
+    release = privet.Hedge(target=0.6).fit(data, private=["beard"], utility=["smiling"])
     audit   = privet.audit(release, data, utility=["smiling"])
     audit.report("report.html"); release.save("hedge/")
 
@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from privet.evidence.figures import Audit
     from privet.game import Run
     from privet.methods import METHODS
+    from privet.methods.hedge import Hedge
+    from privet.methods.leace import LEACE
     from privet.methods.tiprdc import TIPRDC
     from privet.release import Release
 
-__all__ = ["load", "Dataset", "Attribute", "METHODS", "TIPRDC", "Run", "Release", "audit", "Audit", "PrivetError", "__version__"]
+__all__ = [
+    "load", "Dataset", "Attribute", "METHODS", "Hedge", "LEACE", "TIPRDC", "Run", "Release", "audit", "Audit", "PrivetError", "__version__",
+]  # fmt: skip
 
 _ROOMS = {
     "privet.auditor": ("audit",),
@@ -32,6 +36,8 @@ _ROOMS = {
     "privet.evidence.figures": ("Audit",),
     "privet.game": ("Run",),
     "privet.methods": ("METHODS",),
+    "privet.methods.hedge": ("Hedge",),
+    "privet.methods.leace": ("LEACE",),
     "privet.methods.tiprdc": ("TIPRDC",),
     "privet.release": ("Release",),
 }

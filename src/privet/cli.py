@@ -145,7 +145,9 @@ def gate(
     found: Annotated[Path, typer.Argument(metavar="AUDIT", help="audit.json, or the folder that holds it")],
     max_accuracy: Annotated[
         list[str] | None,
-        typer.Option(metavar="A=LIMIT", help="Most balanced accuracy the worst adversary may have, upper end of its interval; repeatable"),
+        typer.Option(
+            metavar="A=LIMIT", help="Most balanced accuracy (of a number: variance explained) of the worst adversary, upper end; repeatable"
+        ),
     ] = None,
     min_utility: Annotated[
         list[str] | None,

@@ -12,8 +12,11 @@ from privet.adversaries.view import View
 from privet.nets.convolutions import prepare
 from privet.nets.sequences import last, present
 
-MOST = {"cpu": 512, "cuda": 1024}
-"""Longest vector; longer ones are turned to their main directions and cut there. Networks see all of a record."""
+MOST = {"cpu": 256, "cuda": 1024}
+"""Longest vector made of a map, a series or a text; longer ones are turned to their main directions and cut there. Networks see all
+of such records."""
+VECTOR = 2048
+"""The same for records that are vectors themselves, of which nobody else sees more."""
 ENOUGH = {"cpu": 3000, "cuda": 20000}
 """Records from which the main directions are found."""
 SMALL = 1e-6
@@ -43,7 +46,8 @@ class Flattening:
 
     @staticmethod
     def learn(view: View, batches: Iterable[Tensor], n: int, device: torch.device) -> Flattening:
-        most, enough = MOST[device.type], min(n, ENOUGH[device.type])
+        most = VECTOR if len(view.shape) == 1 and not view.is_text else MOST[device.type]
+        enough = min(n, ENOUGH[device.type])
         taken: list[Tensor] = []
         for z in batches:
             taken.append(z)

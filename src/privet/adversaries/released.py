@@ -12,6 +12,7 @@ from privet.adversaries.flat import Flattening
 from privet.adversaries.view import View
 from privet.data.dataset import Array, Dataset
 from privet.feed import Feed
+from privet.nets.additive import Additive
 from privet.release import Release
 
 HELD = {"cpu": 5e8, "cuda": 20e9}
@@ -40,7 +41,10 @@ class Released:
         self._flattening: Flattening | None = None
         self._flat: Tensor | None = None
         self._held: Tensor | None = None
-        self._held = self._hold(batch) if not self.fresh and self._bytes() < HELD[device.type] else None
+        self._code: Tensor | None = None
+        if self._bytes() < HELD[device.type]:
+            self._held = None if self.fresh else self._hold(batch)
+            self._code = self._hold(batch, code=True) if self.fresh and self._adds() else None
         self.view = View(release.shape, vocabulary, like.view.step if like else self._step())
 
     def __len__(self) -> int:
@@ -85,20 +89,39 @@ class Released:
         return self._flattening
 
     def _at(self, indices: list[Array]) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
-        if self._held is not None:
+        held = self._code if self._held is None else self._held
+        if held is not None:
             for index in indices:
                 where = torch.as_tensor(index, device=self.feed.device)
-                yield self._held[where], {name: column[where] for name, column in self.feed.labels.items()}
+                z = held[where] if self._code is None else self._drowned(held[where])
+                yield z, {name: column[where] for name, column in self.feed.labels.items()}
             return
         for batch in self.feed.batches(indices):
             with torch.no_grad():
                 z = self.release.forward(batch.x)
             yield z, batch.labels
 
-    def _hold(self, size: int) -> Tensor:
+    def _adds(self) -> bool:
+        """Whether noise comes last, so that a record's code can be kept and only its noise drawn anew."""
+        return type(self.release.module) is Additive and None not in self.release.shape
+
+    @torch.no_grad()
+    def _drowned(self, code: Tensor) -> Tensor:
+        module, law = self.release.module, self.release.noise
+        assert isinstance(module, Additive) and law is not None
+        return module.drown(code, law.sample(len(code), 0, code.device), code)
+
+    def _codes(self, indices: list[Array]) -> Iterator[Tensor]:
+        body = self.release.module.get_submodule("body")
+        for batch in self.feed.batches(indices):
+            with torch.no_grad():
+                yield body(batch.x)
+
+    def _hold(self, size: int, code: bool = False) -> Tensor:
         held: Tensor | None = None
         done = 0
-        for z, _ in self._at(_cut(np.arange(len(self)), size)):
+        cut = _cut(np.arange(len(self)), size)
+        for z in self._codes(cut) if code else (z for z, _ in self._at(cut)):
             if held is None:
                 held = torch.zeros((len(self), *self._shape()), dtype=z.dtype, device=z.device)
             place = held[done : done + len(z)]

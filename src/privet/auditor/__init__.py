@@ -25,19 +25,26 @@ from privet.auditor.averaged import averaged
 from privet.auditor.batteries import BATTERIES, Battery
 from privet.auditor.contest import Attempt, Parts, asked, attempt, reading, see, strongest
 from privet.auditor.limits import limits
-from privet.certify import certify_release
+from privet.certify import certify_release, codes
 from privet.data.dataset import PARTS, Array, Attribute, Dataset
 from privet.device import pick
 from privet.errors import PrivetError, unknown
-from privet.evidence.estimates import contrastive_information
+from privet.evidence.estimates import contrastive_information, gaussian_information
 from privet.evidence.fairness import fairness
 from privet.evidence.figures import Audit, Fairness, Figure, Finding, People, Reading, Rebuilt, Role, Source
 from privet.foreign import from_function
+from privet.nets.additive import Additive
 from privet.progress import bar
 from privet.release import Release
 
 __all__ = ["BATTERIES", "Battery", "audit"]
 
+WIDEST = 1024
+"""Numbers in a release whose covariance is still worth computing."""
+GONE = (
+    "By InfoNCE for released and for raw records, which shows at most log2 n bits of either: where a release still carries more than "
+    "that, nothing seems gone."
+)
 MOST_CLASSES = 50
 """Values of an undeclared attribute that are still worth guessing; more name individuals."""
 
@@ -235,10 +242,25 @@ class _Audit:
         return _with_raw(membership(self.release, self.data, self.device, self.seed, tick, raw=self.raw is not None), earlier)
 
     def _information(self) -> dict[str, Figure]:
-        """Bits about the records themselves."""
-        part = self.data.part("test")
-        raw = (self.raw or see(Release.identity(self.release.schema), self.data, [], self.device))["test"]
-        return contrastive_information(raw.vectors().cpu().numpy(), self.parts["test"].vectors().cpu().numpy(), part.people, self.seed)
+        """Bits about the records themselves: estimates, how much of what is in raw records is gone (Cloak's figure), and Cloak's bound."""
+        if self.release.network[0] in ("identity", "reshaped"):
+            return {}
+        people = self.data.part("test").people
+        raw = (self.raw or see(Release.identity(self.release.schema), self.data, [], self.device))["test"].vectors().cpu().numpy()
+        found = contrastive_information(raw, self.parts["test"].vectors().cpu().numpy(), people, self.seed)
+        before = contrastive_information(raw, raw, people, self.seed)["infonce"].value
+        if before > 0:
+            share, n = 1 - found["infonce"].value / before, found["infonce"].n
+            found["cloak_reduction"] = Figure(share, share, share, n, 1.0, "share", "higher", "", "share of the bits that is gone", GONE)
+        return found | self._bounded()
+
+    def _bounded(self) -> dict[str, Figure]:
+        module, law = self.release.module, self.release.noise
+        size = int(np.prod([s or 0 for s in self.release.shape]))
+        if not (isinstance(module, Additive) and law is not None and law.law == "gaussian" and 0 < size <= WIDEST):
+            return {}
+        table = codes(self.release, self.data.part("test"), self.device)
+        return gaussian_information(np.cov(table.T.astype(np.float64)).reshape(size, size), np.full(size, float(module.scale)), len(table))
 
     def _fairness(self, models: dict[str, dict[Source, Attempt]], earlier: Audit | None) -> tuple[Fairness, ...]:
         found = []

@@ -51,8 +51,8 @@ BATTERIES: dict[str, Battery] = {
         (
             Logistic(strengths=(1e-3, 1e-1)),
             Quadratic(shrinkages=(0.1, 0.5, 0.9)),
-            Pairs(),
-            Boosting(columns=256),
+            Pairs(rounds=50),
+            Boosting(settings=((("max_iter", 60),),), columns=256),
             Neighbours(counts=(5, 50)),
             MLP(shapes=((128,),), rates=(3e-3, 3e-2), decays=(1e-2,), epochs=10),
             Bits(),

@@ -23,7 +23,7 @@ Parts = Mapping[str, Released]
 
 MOST_GROUPS = 6
 """Values of an attribute that still make groups."""
-SHOWN_GROUPS = 12
+SHOWN_GROUPS = 5
 """Attributes to make groups of; those where the attack differs most."""
 
 

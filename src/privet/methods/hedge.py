@@ -36,6 +36,7 @@ from privet.methods.method import Method, Problem
 from privet.nets.additive import Additive
 from privet.nets.code import Code
 from privet.noise import Noise
+from privet.progress import console
 from privet.release import Release
 
 OTHERS = ("attack", "select")
@@ -93,6 +94,8 @@ class Hedge(Method):
         game.play(run)
         code = players.best()
         sigma, chosen = self._sigma(code, problem)
+        if run.progress and not chosen["met"]:
+            console.print(f"No noise brings this code to {self.target:g}, judged on other people: add people, or aim higher.")
         settings = {"dims": self.dims, "width": self.width, "dropout": self.dropout, "sigma": sigma}
         card = {"history": game.history, "chosen": chosen}
         return Release(problem.schema, ("hedge", settings), Additive(code, sigma), Noise("gaussian", (self.dims,), sigma), card)
@@ -116,7 +119,7 @@ class Hedge(Method):
             found.append(
                 smallest_sigma(
                     codes[there], labels[there], others.people[there], attribute.values, self.target, people=people,
-                    confidence=self.confidence, margin=self.margin, seed=self.seed,
+                    confidence=self.confidence, margin=self.margin, between=(self.sigma / 20, 50 * self.sigma), seed=self.seed,
                 )
             )  # fmt: skip
         met = [sigma for sigma in found if sigma is not None]

@@ -44,7 +44,7 @@ def success(z: Tensor, codes: Tensor, values: Tensor, around: Tensor, around_val
     """V for one attribute. z (n, d) are noisy releases of codes (n, d) with values (n,), -1 where missing; `around` are codes to
     put further kernels on."""
     with torch.autocast(z.device.type, enabled=False):  # in half precision a point of balanced accuracy is rounding
-        return _success(z.float(), codes.float(), values, around, around_values, sigma, classes)
+        return _success(z.float(), codes.float(), values, around.float(), around_values, sigma, classes)
 
 
 def _success(z: Tensor, codes: Tensor, values: Tensor, around: Tensor, around_values: Tensor, sigma: float, classes: int) -> Tensor:

@@ -27,7 +27,11 @@ class Additive(nn.Module):
         self.register_buffer("scale", torch.tensor(float(scale)))
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
-        z = add(self.body(x), self.scale * noise, x)
+        return self.drown(self.body(x), noise, x)
+
+    def drown(self, code: Tensor, noise: Tensor, x: Tensor) -> Tensor:
+        """What is released of a code that is known already."""
+        z = add(code, self.scale * noise, x)
         step = torch.exp2(torch.floor(torch.log2(self.scale.clamp(min=1e-30)))) / FINE
         return torch.round(z / step) * step
 

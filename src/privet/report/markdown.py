@@ -44,9 +44,16 @@ def _undeclared(audit: Audit) -> str:
     found = sections.readable(audit)
     if not found:
         return f"**Nobody named these.** {text(sections.undeclared_sentence(audit))}"
-    named = [f"{text(r.attribute) or UNNAMED} {_figure(r.worst)}" for r in found[:MOST_UNDECLARED]]
+    named = [_beside(r) for r in found[:MOST_UNDECLARED]]
     more = f" and {len(found) - MOST_UNDECLARED} more" if len(found) > MOST_UNDECLARED else ""
     return f"**Also readable, and named by nobody.** {', '.join(named)}{more}."
+
+
+def _beside(reading: Reading) -> str:
+    chance = reading.worst.score.chance
+    return f"{text(reading.attribute) or UNNAMED} {_figure(reading.worst)}" + (
+        f", guessing {percent(chance)}" if not reading.is_number else ""
+    )
 
 
 def text(words: str) -> str:
