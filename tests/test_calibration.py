@@ -44,7 +44,7 @@ def test_the_strongest_is_the_one_made_for_it(found):
     weak = {"xor": "logistic", "parity": "logistic", "total": "logistic"}.get(name)
     if weak is not None:
         score = next(f.score for f in reading.released if f.adversary == weak)
-        assert score.is_chance, "a straight cut cannot see this: it takes more than one kind of attacker"
+        assert score.value < 0.6, "a straight cut cannot see this: it takes more than one kind of attacker"
     assert (reading.worst.adversary == "bits") == (name in PICTURES)
 
 

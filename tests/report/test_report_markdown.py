@@ -82,7 +82,7 @@ def test_no_name_breaks_the_tables(attribute: str, adversary: str, task: str) ->
 def test_what_else_was_found_is_one_line_each() -> None:
     said = summary(example.full())
     (also,) = [line for line in said.splitlines() if "named by nobody" in line]
-    assert "glasses 93.0 (91.8 to 94.2), hat 90.8" in also and also.endswith("and 15 more.")
+    assert "glasses 93.0 (91.8 to 94.2), guessing 50.0, hat 90.8" in also and also.endswith("and 15 more.")
     assert "**Re-identification.** Of 280 people, one other picture is enough" in said
     assert "**Membership.** Whether a person" in said and "share of variance explained" in said
     assert [row[0] for row in tables(said)[0]] == ["beard", "age"] and tables(said)[0][1][2] == "<strong>31.0</strong> (27.0 to 35.0)"
