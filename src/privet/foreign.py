@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,11 +94,11 @@ def from_vectors(path: Path, private: Sequence[str], utility: Sequence[str] = ()
             raise PrivetError(
                 f"{path.name} has neither a column of lists nor columns of numbers beside the labels: nothing is released in it."
             )
-        layout = _with(layout, features=tuple(numbers))
-    data = read_parquet(path, _with(layout, modality="table"))
+        layout = replace(layout, features=tuple(numbers))
+    data = read_parquet(path, replace(layout, modality="table"))
     released = set(data.records.columns)
     rest = {name: a for name, a in data.attributes.items() if name not in released or name in (*private, *utility)}
-    data = _with(
+    data = replace(
         data, attributes=rest, labels={name: data.labels[name] for name in rest},
         part_of=np.where(data.part_of == PARTS.index("fit"), PARTS.index("attack"), data.part_of).astype(data.part_of.dtype),
     )  # fmt: skip
@@ -281,9 +282,3 @@ def _columns(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         about = {}
     names = [name for name in schema.names if not name.startswith("__index_level_")]
     return {name: schema.field(name).type for name in names}, about if isinstance(about, dict) else {}
-
-
-def _with(value: Any, **changes: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(value, **changes)

@@ -43,7 +43,6 @@ NAMES = {
     "demographic_parity_difference": ("Answers", "how much more often the model gives an answer in one group than in another"),
     "equalized_odds_difference": ("Mistakes", "how far its rates of right and wrong answers are apart between groups"),
     "infonce": ("At least, by contrast (InfoNCE)", ""),
-    "infonce_bits": ("At least, by contrast (InfoNCE)", ""),
     "jensen_shannon": ("At least, by divergence (Jensen-Shannon)", ""),
     "jensen_shannon_bits": ("At least, by divergence (Jensen-Shannon)", ""),
     "gaussian_bound": ("At most, by the noise (Cloak's bound)", ""),
