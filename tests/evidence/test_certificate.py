@@ -18,8 +18,6 @@ from privet.errors import PrivetError
 from privet.evidence import transport
 from privet.evidence.certificate import (
     Certificate,
-    _by_draws,
-    _on_grid,
     binned,
     certify,
     certify_alphabet,
@@ -30,6 +28,7 @@ from privet.evidence.certificate import (
     sentence,
     smallest_sigma,
 )
+from privet.evidence.smoothed import by_draws, on_grid
 
 Array = npt.NDArray[Any]
 TWO = ("a", "b")
@@ -147,7 +146,7 @@ def test_the_best_attack_does_not_beat_the_bound() -> None:
 )
 def test_the_grid_is_as_exact_as_it_says(codes: Array, k: int, sigma: float, steps: int) -> None:
     weights = np.random.default_rng(len(codes)).dirichlet(np.full(len(codes) * k, 0.3)).reshape(-1, k)
-    found = _on_grid(codes, weights, sigma, steps)
+    found = on_grid(codes, weights, sigma, steps)
     assert abs(found.value - mixture_value(codes, weights, sigma)) <= found.error + 1e-5
 
 
@@ -156,8 +155,8 @@ def test_draws_and_grid_agree_within_their_errors(k: int) -> None:
     random = np.random.default_rng(k)
     codes, within = random.normal(size=(60, 2)), random.dirichlet(np.full(60, 0.5), k).T
     joint = within * random.dirichlet(np.ones(k))
-    even, real = _by_draws(codes, within, joint, 0.4, 20_000, 0, 1e-3)
-    for drawn, grid in ((even, _on_grid(codes, within / k, 0.4, 24)), (real, _on_grid(codes, joint, 0.4, 24))):
+    even, real = by_draws(codes, within, joint, 0.4, 20_000, 0, 1e-3)
+    for drawn, grid in ((even, on_grid(codes, within / k, 0.4, 24)), (real, on_grid(codes, joint, 0.4, 24))):
         assert drawn.error < 0.02
         assert abs(drawn.value - grid.value) <= drawn.error + grid.error
 
@@ -165,10 +164,10 @@ def test_draws_and_grid_agree_within_their_errors(k: int) -> None:
 def test_more_grid_points_come_closer() -> None:
     codes, labels, _ = normal(100, 2, 0.5)
     weights = np.eye(2)[labels] / 200
-    fine = _on_grid(codes, weights, 0.5, 40).value
+    fine = on_grid(codes, weights, 0.5, 40).value
     for steps in (3, 6, 12):
-        coarse = _on_grid(codes, weights, 0.5, steps)
-        assert abs(coarse.value - fine) <= coarse.error + _on_grid(codes, weights, 0.5, 40).error
+        coarse = on_grid(codes, weights, 0.5, steps)
+        assert abs(coarse.value - fine) <= coarse.error + on_grid(codes, weights, 0.5, 40).error
 
 
 # Transport.

@@ -31,16 +31,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise, product
-from typing import Any, Literal, NamedTuple
+from itertools import combinations, pairwise
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.signal import oaconvolve
-from scipy.stats import norm
 
 from privet.errors import PrivetError, unknown
 from privet.evidence import transport
+from privet.evidence.smoothed import Value, by_draws, grid_steps, on_grid
 
 Array = npt.NDArray[Any]
 Method = Literal["smoothed", "transport", "histogram"]
@@ -53,18 +52,6 @@ DRAWS = 100_000
 """Of the Monte Carlo integral, for codes of three dimensions or more."""
 FOR_DRAWS = 0.1
 """Share of delta that the Monte Carlo integral may use up."""
-GRID = 1 << 22
-"""Most points of a grid."""
-FINEST = {1: 256, 2: 32}
-"""Grid points per sigma, by dimension."""
-COARSEST = 1e-3
-"""Largest error bound of a grid; where it would be larger, draws are better."""
-REACH = 8
-"""Standard deviations after which a Gaussian is cut off: 1e-15 of it lies beyond."""
-FARTHEST = 1e5
-"""Largest code in multiples of sigma that draws can compute with: beyond, V(P^) is taken to be 1, as if all were told."""
-BLOCK = 1 << 20
-"""Kernel values held at once: they stay in the processor's cache."""
 OUTPUTS = 1 << 20
 """Most outcomes of several releases over a finite alphabet."""
 
@@ -164,7 +151,7 @@ def certify(
     coupled = _coupled(sample, effective, np.asarray(blank.prior)) if compare or method == "transport" else None
     if coupled and method == "transport":
         several = bool(((sample.held > 0).sum(1) > 1).any())  # then the laws behind plain accuracy are others than were coupled
-        even, real, share = coupled[0], _Value(1.0, 0.0) if several and prior is None else coupled[1], 1.0
+        even, real, share = coupled[0], Value(1.0, 0.0) if several and prior is None else coupled[1], 1.0
     else:
         even, real, share = _smoothed(sample, _joint(sample, prior), effective, draws, seed, delta)
     found = _conclude(blank, sample, even, real, delta * share, known_prior=prior is not None)
@@ -217,7 +204,7 @@ def certify_alphabet(
         once = seen = rows[sample.codes[:, 0].astype(np.int64)]
         for _ in range(releases - 1):
             seen = (seen[:, :, None] * once[:, None, :]).reshape(len(once), -1)
-    even, real = (_Value(float((w.T @ seen).max(0).sum()), 1e-9) for w in (sample.within / len(values), _joint(sample, prior)))
+    even, real = (Value(float((w.T @ seen).max(0).sum()), 1e-9) for w in (sample.within / len(values), _joint(sample, prior)))
     return _conclude(blank, sample, even, real, 1 - confidence, known_prior=prior is not None)
 
 
@@ -354,12 +341,6 @@ def information(bound: float, values: int) -> float:
     return max(float(np.log2(values) - np.interp(1 - bound, 1 - 1 / i, np.log2(i))), 0.0)
 
 
-class _Value(NamedTuple):
-    value: float
-    error: float
-    """How much higher the truth may be, for numerical reasons."""
-
-
 @dataclass(frozen=True)
 class _Sample:
     """Distinct codes in a fixed order, so that neither the order of records nor the names of people matter."""
@@ -438,7 +419,7 @@ def _slack(influence: Array, delta: float) -> float:
     return float(spread) * math.sqrt(math.log((influence.shape[1] if several else 1) / delta) / 2)
 
 
-def _conclude(blank: Certificate, sample: _Sample, even: _Value, real: _Value, delta: float, *, known_prior: bool) -> Certificate:
+def _conclude(blank: Certificate, sample: _Sample, even: Value, real: Value, delta: float, *, known_prior: bool) -> Certificate:
     """From V(P^), at equally likely values and at the prior, to the certificate."""
     k, everyone, fewest = len(blank.values), len(sample.held), min(blank.people)
     value, slack = min(max(even.value, 1 / k), 1.0), even.error + _slack(sample.held / k, delta)
@@ -453,114 +434,17 @@ def _conclude(blank: Certificate, sample: _Sample, even: _Value, real: _Value, d
     return replace(found, bound=bound, at_prior=plain if plain < VACUOUS else None, bits=information(bound, k))
 
 
-def _smoothed(sample: _Sample, joint: Array, sigma: float, draws: int, seed: int, delta: float) -> tuple[_Value, _Value, float]:
+def _smoothed(sample: _Sample, joint: Array, sigma: float, draws: int, seed: int, delta: float) -> tuple[Value, Value, float]:
     """V(P^) at equally likely values, the same for `joint`, and the share of delta that is left for people."""
-    steps = _steps(sample.codes, sigma)
+    steps = grid_steps(sample.codes, sigma)
     if steps:
-        even, real = (_on_grid(sample.codes, w, sigma, steps) for w in (sample.within / sample.within.shape[1], joint))
+        even, real = (on_grid(sample.codes, w, sigma, steps) for w in (sample.within / sample.within.shape[1], joint))
         return even, real, 1.0
-    even, real = _by_draws(sample.codes, sample.within, joint, sigma, draws, seed, delta * FOR_DRAWS)
+    even, real = by_draws(sample.codes, sample.within, joint, sigma, draws, seed, delta * FOR_DRAWS)
     return even, real, 1 - FOR_DRAWS
 
 
-def _steps(codes: Array, sigma: float) -> int:
-    """Grid points per sigma, or 0 where a grid would be too large or too coarse."""
-    d = codes.shape[1]
-    if d not in FINEST:
-        return 0
-    with np.errstate(over="ignore"):
-        wide = np.ptp(codes, axis=0) / sigma + 2 * REACH + 1
-        steps = min(FINEST[d], int((GRID / wide.prod()) ** (1 / d)))
-    return steps if steps and _grid_error(d, steps) <= COARSEST else 0
-
-
-def _grid_error(d: int, steps: int) -> float:
-    """Error bound of `_on_grid`: d h^2 / (4 sigma^2) * integral |phi''|, with integral |phi''| = 4 phi(1) and h = sigma / steps.
-
-    Half of it is the midpoint rule, whose error is at most h^2 / 8 * integral |f''| per axis. For f = max_a pi_a p_a the kinks
-    only bend upward and f' vanishes at both ends, so integral |f''| is twice its negative part, at most
-    sum_a pi_a * integral |p_a''| <= 4 phi(1) / sigma^2, kinks included. The other half is that a code is shared between
-    neighbouring grid points with its mean kept: by Taylor, p_a moves by at most h^2 / 8 * integral |phi''| / sigma^2 in L1.
-    """
-    return d * float(norm.pdf(1)) / steps**2
-
-
-def _on_grid(codes: Array, weights: Array, sigma: float, steps: int) -> _Value:
-    """Sum over a grid of max_a of (weights_a * N_sigma), by convolution: time hardly depends on the number of codes."""
-    d, reach = codes.shape[1], REACH * steps
-    place = (codes - codes.min(0)) * (steps / sigma)
-    corner = np.floor(place).astype(np.int64)
-    part = place - corner
-    shape = tuple(int(size) for size in corner.max(0) + 2 + 2 * reach)
-    bell = np.exp(-0.5 * (np.arange(-reach, reach + 1) / steps) ** 2)
-    bell /= bell.sum()
-    best = np.zeros(shape)
-    for column in weights.T:
-        density = np.zeros(math.prod(shape))
-        for step in product((0, 1), repeat=d):
-            cell = np.ravel_multi_index(tuple((corner + reach + step).T), shape)
-            density += np.bincount(cell, column * np.where(step, part, 1 - part).prod(1), len(density))
-        density = density.reshape(shape)
-        for axis in range(d):
-            along = [-1 if other == axis else 1 for other in range(d)]
-            density = oaconvolve(density, bell.reshape(along), mode="same", axes=axis)
-        np.maximum(best, density, out=best)
-    return _Value(float(best.sum()), _grid_error(d, steps) + 1e-9)  # the last for what is cut off and rounded
-
-
-def _by_draws(codes: Array, within: Array, joint: Array, sigma: float, draws: int, seed: int, delta: float) -> tuple[_Value, _Value]:
-    """Monte Carlo: with q = sum_a p_a / k and draws z of q, V(P^) is the mean of max_a (p_a / k) / q, in [1 / k, 1].
-
-    At another prior, with r the most frequent value, V(P^) = pi_r + mean of (max_a pi_a p_a - pi_r p_r) / q. A draw lies near
-    its own code, so q never underflows and kernels need no rescaling.
-    """
-    import torch  # takes seconds to load
-
-    (n, d), k = codes.shape, within.shape[1]
-    random = np.random.default_rng(seed)
-    mixture = within.mean(1)
-    with np.errstate(over="ignore"):
-        points = (codes - mixture @ codes) / sigma
-    farthest = float(abs(points).max()) + REACH
-    if farthest > FARTHEST:
-        return _Value(1.0, 0.0), _Value(1.0, 0.0)
-    z = points[random.choice(n, draws, p=mixture / mixture.sum())] + random.standard_normal((draws, d))
-    # Each exponent below is off by at most (d + 2) eps 2 max |z|^2, and a ratio of sums by twice that.
-    rounding = 4 * (d + 2) * float(np.finfo(np.float64).eps) * d * farthest**2
-    # -|z - c|^2 / 2 as one product, and the sums over the codes of each value as another.
-    left = torch.from_numpy(np.column_stack([z, np.ones(draws), -0.5 * (z**2).sum(1)]))
-    right = torch.from_numpy(np.vstack([points.T, -0.5 * (points**2).sum(1), np.ones(n)]))
-    table = torch.from_numpy(np.hstack([within / k, joint]))
-    rows = min(max(BLOCK // n, 1), draws)
-    kernel, sums = left.new_empty(rows, n), left.new_empty(draws, 2 * k)  # new ones for each block would fragment the heap
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # blocks this small gain nothing from two, and wait for each other on a busy machine
-    try:
-        for start in range(0, draws, rows):
-            some = kernel[: min(rows, draws - start)]
-            torch.mm(left[start : start + rows], right, out=some)
-            torch.mm(some.exp_(), table, out=sums[start : start + rows])
-    finally:
-        torch.set_num_threads(threads)
-    own, other = np.hsplit(sums.numpy(), 2)
-    q, prior = own.sum(1), joint.sum(0)
-    r = int(prior.argmax())
-    largest = float((np.delete(joint, r, 1).max(1) / mixture).max())
-    even = _mean(own.max(1) / q, 1 - 1 / k, delta)
-    gain = _mean((other.max(1) - other[:, r]) / q, largest, delta)
-    return _Value(even.value, even.error + rounding), _Value(float(prior[r]) + gain.value, gain.error + rounding)
-
-
-def _mean(x: Array, width: float, delta: float) -> _Value:
-    """The mean of independent draws from a range of this width; the truth is higher by more than the error with probability delta.
-
-    Source: Maurer and Pontil, Empirical Bernstein bounds and sample variance penalization, COLT (2009), theorem 4.
-    """
-    m, log = len(x), math.log(2 / delta)
-    return _Value(float(x.mean()), math.sqrt(2 * float(x.var(ddof=1)) * log / m) + 7 * width * log / (3 * (m - 1)))
-
-
-def _coupled(sample: _Sample, sigma: float, prior: Array) -> tuple[_Value, _Value]:
+def _coupled(sample: _Sample, sigma: float, prior: Array) -> tuple[Value, Value]:
     """The sample's bound on success by transport, at equally likely values and at the prior."""
     k = sample.within.shape[1]
     distances = np.zeros((k, k))
@@ -568,4 +452,4 @@ def _coupled(sample: _Sample, sigma: float, prior: Array) -> tuple[_Value, _Valu
         i, j = (np.flatnonzero(sample.within[:, v]) for v in (a, b))
         plan = transport.couple(sample.codes[i], sample.codes[j], sigma, (sample.within[i, a], sample.within[j, b]))
         distances[a, b] = distances[b, a] = plan.cost
-    return _Value(transport.success(distances, np.full(k, 1 / k)), 0.0), _Value(transport.success(distances, prior), 0.0)
+    return Value(transport.success(distances, np.full(k, 1 / k)), 0.0), Value(transport.success(distances, prior), 0.0)
