@@ -19,6 +19,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -76,16 +77,16 @@ class Hedge(Method):
     name: ClassVar[str] = "hedge"
     title: ClassVar[str] = "Hedge"
     tasks: ClassVar[Literal["none", "optional", "needed"]] = "optional"
+    dial: ClassVar[str] = "target"
+    sweep: ClassVar[tuple[float, ...]] = (0.60, 0.58, 0.56, 0.54, 0.52)
 
     def __post_init__(self) -> None:
         if not 0 < self.target < 1:
             raise PrivetError(f"The target of hedge is a share between 0 and 1, such as 0.58, not {self.target}.")
         if not 0 < self.confidence < 1:
             raise PrivetError(f"A confidence lies between 0 and 1, {self.confidence} does not.")
-        least = (("dims", 1), ("sigma", 1e-3), ("epochs", 0.0), ("width", 0.01), ("batch", 8), ("lr", 1e-9), ("memory", 1), ("weight", 0.0))
-        for key, low in least:
-            if not getattr(self, key) >= low:
-                raise PrivetError(f"The setting {key} of hedge must be at least {low}, not {getattr(self, key)}.")
+        self.within(dims=(1, inf), sigma=(1e-3, inf), epochs=(0, inf), width=(0.01, inf), batch=(8, inf), lr=(1e-9, inf), memory=(1, inf))
+        self.within(weight=(0, inf))
 
     def learn(self, problem: Problem, run: Run) -> Release:
         torch.manual_seed(self.seed)

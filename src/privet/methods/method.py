@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,6 +58,10 @@ class Method(ABC):
     """What to do with records of another kind."""
     numbers: ClassVar[bool] = False
     """Whether a private attribute may be a number; classes are always taken."""
+    dial: ClassVar[str] = ""
+    """The setting that `--budget` turns: how much privacy for how much use. Empty where there is nothing to turn."""
+    sweep: ClassVar[tuple[float, ...]] = ()
+    """Values of the dial that `privet compare` tries, from most useful to most private."""
 
     @abstractmethod
     def learn(self, problem: Problem, run: Run) -> Release:
@@ -98,6 +103,14 @@ class Method(ABC):
         schema = learn_schema(data, [*private, *utility, *without])
         return Problem(schema, data, tuple(hidden), tuple(kept), pick(run.device))
 
+    def within(self, **ranges: tuple[float, float]) -> None:
+        """Refuse a setting outside its range (both ends belong to it), before anything is learned."""
+        for key, (low, high) in ranges.items():
+            value = getattr(self, key)
+            if not low <= value <= high:
+                limits = f"must be at least {low:g}" if math.isinf(high) else f"lies between {low:g} and {high:g}"
+                raise PrivetError(f"The setting {key} of {self.name} {limits}, not {value:g}.")
+
     def settings(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "seed"}
 
@@ -107,10 +120,14 @@ class Method(ABC):
         return f"{privet.__version__} {self.name} {self.settings()} {self.seed} {names} {problem.data.fingerprint} {problem.schema.shape}"
 
     @classmethod
-    def from_words(cls, words: Sequence[str], **known: Any) -> Method:
-        """A method from `key=value` words of the command line."""
+    def from_words(cls, words: Sequence[str], *, budget: float | None = None, seed: int | None = None) -> Method:
+        """A method from `key=value` words of the command line; `budget` turns the method's dial."""
         fields = {f.name: f for f in dataclasses.fields(cls)}
-        given = {key: value for key, value in known.items() if value is not None}
+        given: dict[str, Any] = {} if seed is None else {"seed": seed}
+        if budget is not None:
+            if not cls.dial:
+                raise PrivetError(f"The method {cls.name} has no budget to set.")
+            given[cls.dial] = _typed(cls.dial, f"{budget:g}", fields[cls.dial].type)
         for word in words:
             key, equals, value = word.partition("=")
             if not equals:
@@ -118,9 +135,6 @@ class Method(ABC):
             if key not in fields:
                 raise unknown(f"setting of {cls.name}", key, fields)
             given[key] = _typed(key, value, fields[key].type)
-        for key in given:
-            if key not in fields:
-                raise unknown(f"setting of {cls.name}", key, fields)
         return cls(**given)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -52,13 +53,13 @@ class TIPRDC(Method):
 
     name: ClassVar[str] = "tiprdc"
     title: ClassVar[str] = "TIPRDC"
+    dial: ClassVar[str] = "budget"
+    sweep: ClassVar[tuple[float, ...]] = (0.0, 0.5, 0.9, 1.0)
 
     def __post_init__(self) -> None:
         if not 0 <= self.budget <= 1:
             raise PrivetError(f"The budget of tiprdc lies between 0 (keep everything) and 1 (only hide), not at {self.budget}.")
-        for key, low in (("width", 0.01), ("batch", 2), ("lr", 1e-9), ("noise", 0.0), ("epochs", 0.0), ("warmup", 0.0)):
-            if not getattr(self, key) >= low:
-                raise PrivetError(f"The setting {key} of tiprdc must be at least {low}, not {getattr(self, key)}.")
+        self.within(width=(0.01, inf), batch=(2, inf), lr=(1e-9, inf), noise=(0, inf), epochs=(0, inf), warmup=(0, inf))
 
     def learn(self, problem: Problem, run: Run) -> Release:
         torch.manual_seed(self.seed)

@@ -29,7 +29,7 @@ class Code(nn.Module):
         super().__init__()
         self.shape = (dims,)
         self.picture = isinstance(schema, ImageSchema)
-        self.body = _body(schema, dims, width, dropout)
+        self.body = body(schema, dims, width, dropout)
         self.jitter = Jitter(max(1, round(REACH * min(cast(Sequence[int], schema.shape[1:]))))) if self.picture else None
         self.standard = nn.BatchNorm1d(dims, affine=False)
 
@@ -50,7 +50,8 @@ def _light(x: Tensor) -> Tensor:
     return x * contrast + colour
 
 
-def _body(schema: Schema, outputs: int, width: float, dropout: float) -> nn.Module:
+def body(schema: Schema, outputs: int, width: float, dropout: float) -> nn.Module:
+    """The strongest plain reader of a record of this kind: encoded, in the network's scale, to so many numbers."""
     if isinstance(schema, ImageSchema | SignalSchema):
         return ResNet(cast(Sequence[int], schema.shape), outputs, width, dropout)
     if isinstance(schema, TextSchema):
