@@ -37,6 +37,14 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share something costly, a module's fixture or one value of it, go to the same process (`--dist loadgroup`)."""
+    for item in items:
+        learned = getattr(item, "callspec", None) and item.callspec.params.get("learned")  # type: ignore[attr-defined]
+        name = item.path.name if learned is None else f"{item.path.name} {learned}"
+        item.add_marker(pytest.mark.xdist_group(name))
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real data, which is no part of the repository."""

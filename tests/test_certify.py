@@ -27,6 +27,7 @@ from privet.evidence.figures import Audit, Certification, Certified
 from privet.graph import check
 from privet.nets.additive import Additive
 from privet.noise import Noise
+from privet.questions import RANGES
 from privet.release import Release, read_graph
 from privet.report import render_certificate
 from small import small
@@ -157,7 +158,7 @@ def test_a_number_is_guessed_in_ranges_made_on_attack(data: Dataset) -> None:
         data, attributes={**data.attributes, "age": Attribute("age", "number")}, labels={**data.labels, "age": age}
     )  # fmt: skip
     (found,) = certify.certify_release(made(aged, 1, 2.0, private=("age",)), aged, device="cpu", releases=(1,))
-    assert len(found.values) == certify.RANGES and found.note.startswith("What is guessed is which range")
+    assert len(found.values) == RANGES and found.note.startswith("What is guessed is which range")
     attack = age[data.part_of == PARTS.index("attack")]
     edges = np.nanquantile(attack, [0.25, 0.5, 0.75])
     assert found.values[0] == f"below {edges[0]:g}"

@@ -11,7 +11,8 @@ from torch import nn
 from privet.certify import certify_release
 from privet.errors import PrivetError
 from privet.game import Run
-from privet.methods.hedge import Hedge, people_of
+from privet.methods.aiming import people_of
+from privet.methods.hedge import Hedge
 from privet.methods.matching import Memory, success
 from privet.nets.additive import Additive
 from small import small

@@ -19,26 +19,43 @@ if TYPE_CHECKING:
     from privet.errors import PrivetError
     from privet.evidence.figures import Audit
     from privet.game import Run
-    from privet.methods import METHODS
-    from privet.methods.hedge import Hedge
-    from privet.methods.leace import LEACE
-    from privet.methods.tiprdc import TIPRDC
+    from privet.methods import (
+        DP,
+        GAP,
+        LEACE,
+        METHODS,
+        TIPRDC,
+        Cloak,
+        Codebook,
+        Collaborative,
+        Confusion,
+        Encoder,
+        Hedge,
+        Hybrid,
+        Microaggregation,
+        Noisy,
+        Shredder,
+        UNoise,
+    )
     from privet.release import Release
 
 __all__ = [
-    "load", "Dataset", "Attribute", "METHODS", "Hedge", "LEACE", "TIPRDC", "Run", "Release", "audit", "Audit", "PrivetError", "__version__",
+    "load", "Dataset", "Attribute", "METHODS", "Hedge", "Codebook", "TIPRDC", "Confusion", "GAP", "Collaborative", "Cloak", "Shredder",
+    "UNoise", "LEACE", "Noisy", "DP", "Encoder", "Hybrid", "Microaggregation", "Run", "Release", "audit", "Audit",
+    "PrivetError", "__version__",
 ]  # fmt: skip
 
+_METHODS = (
+    "METHODS", "Hedge", "Codebook", "TIPRDC", "Confusion", "GAP", "Collaborative", "Cloak", "Shredder", "UNoise", "LEACE", "Noisy", "DP",
+    "Encoder", "Hybrid", "Microaggregation",
+)  # fmt: skip
 _ROOMS = {
     "privet.auditor": ("audit",),
     "privet.data": ("load", "Dataset", "Attribute"),
     "privet.errors": ("PrivetError",),
     "privet.evidence.figures": ("Audit",),
     "privet.game": ("Run",),
-    "privet.methods": ("METHODS",),
-    "privet.methods.hedge": ("Hedge",),
-    "privet.methods.leace": ("LEACE",),
-    "privet.methods.tiprdc": ("TIPRDC",),
+    "privet.methods": _METHODS,
     "privet.release": ("Release",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

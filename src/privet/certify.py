@@ -1,8 +1,9 @@
 """Certify: what no adversary can beat when it sees a release, whatever its design; and the noise that a wanted bound takes.
 
-A release z = c(x) + sigma N(0, I_d) can be certified from the codes c(x) of people who are new to c and to sigma. evidence/
-certificate.py has the bound and its proof; here are the release and the data. Sigma acts after the code, so the smallest that
-meets a target is found without learning anything again: on *select*, and then certified once, on *test*.
+Two kinds of release can be certified from the codes c(x) of people who are new to c and to its noise: z = c(x) + sigma N(0, I_d), and
+one symbol of a finite alphabet, which is replaced by a random one with probability flip. evidence/certificate.py has the bound and its
+proof; here are the release and the data. Noise acts after the code, so the least that meets a target is found without learning
+anything again: on *select*, and then certified once, on *test*. What is called sigma here is, of symbols, flip.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,33 +24,24 @@ from privet.data.schema import Column, TableSchema
 from privet.device import pick
 from privet.errors import PrivetError
 from privet.evidence import certificate
+from privet.evidence.alphabet import response, smallest_flip
 from privet.evidence.certificate import DIMENSIONS, Certificate
 from privet.evidence.figures import Certification, Certified, Figure, Step
 from privet.nets.additive import Additive
 from privet.nets.identity import Identity
+from privet.nets.symbols import ROUNDING, Symbols
 from privet.noise import Noise
 from privet.progress import bar
+from privet.questions import Question, people_of_each, questions
 from privet.release import Release
 
 CONFIDENCE = 0.99
 REPEATS = (1, 4, 16)
 """Releases of the same record that an adversary may have collected."""
-RANGES = 4
-"""A number is guessed as one of so many ranges, equally frequent among the *attack* people."""
-FEW = 20
-"""One person in so many may have records that contradict each other."""
 FACTORS = tuple(2 ** (half / 2) for half in range(-4, 5))
 """Noise levels of the curve, as multiples of the release's own."""
-
-
-class _Question(NamedTuple):
-    """One attribute, or several at once, of the people of one part."""
-
-    name: str
-    values: tuple[str, ...]
-    labels: Array
-    """Index into `values`; -1 where it is missing."""
-    note: str = ""
+FLIPS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9)
+"""The same for symbols."""
 
 
 def why_not(release: Release) -> str:
@@ -59,6 +51,8 @@ def why_not(release: Release) -> str:
         return "the release adds no noise, and without noise some adversary may read everything"
     if law is None:
         return "its noise is drawn inside its program, where its law is not known"
+    if type(release.module) is Symbols:
+        return "" if law == Noise("uniform", (2,), law.scale) else "its symbols are not replaced by uniform ones"
     if type(release.module) is not Additive:  # a subclass may do anything with the noise
         return "its noise is not simply added to its code"
     if law.law != "gaussian":
@@ -72,8 +66,13 @@ def why_not(release: Release) -> str:
     return ""
 
 
+def alphabet(release: Release) -> int:
+    """How many symbols there are; 0 where what is released are numbers."""
+    return int(release.shape[0] or 0) if type(release.module) is Symbols else 0
+
+
 def codes(release: Release, data: Dataset, device: torch.device, batch: int = 256) -> Array:
-    """What the release adds noise to: (n, d), one row per record of `data`. Only for releases that `why_not` lets pass."""
+    """What the release adds noise to: (n, d), or symbols (n,), of each record of `data`. Only for releases that `why_not` lets pass."""
     body = release.to(device).module.get_submodule("body")
     inputs = release.schema.inputs(data)
     found = []
@@ -81,7 +80,8 @@ def codes(release: Release, data: Dataset, device: torch.device, batch: int = 25
         for start in range(0, len(inputs), batch):
             x = torch.from_numpy(np.ascontiguousarray(inputs[start : start + batch])).to(device)
             found.append(body(x).flatten(1).float().cpu().numpy())
-    return np.concatenate(found)
+    table = np.concatenate(found)
+    return table.argmax(1) if alphabet(release) else table
 
 
 def certify_release(
@@ -103,38 +103,61 @@ def certify_release(
     names = list(private) or release.private
     why, notes = why_not(release), _elsewhere(release, data)
     test = data.part("test")
-    asked = _questions(data, "test", names)
+    asked = questions(data, "test", names)
     if why:
         d = 0 if any(size is None for size in release.shape) else math.prod(size or 1 for size in release.shape)
         return tuple(_refused(q, confidence, d, why) for q in asked)
     table, sigma = codes(release, test, _place(device)), sigma_of(release)
     found = []
     for question in asked:
-        there = question.labels >= 0
         for k in releases:
-            one = certificate.certify(
-                table[there], sigma, question.labels[there], test.people[there], question.name, question.values,
-                confidence=confidence, releases=k, seed=seed,
-            )  # fmt: skip
-            found.append(_certified(one, " ".join(note for note in (question.note, notes) if note)))
+            one = _certificate(alphabet(release), table, sigma, question, test.people, confidence, seed, k)
+            found.append(_certified(one, " ".join(note for note in (question.note, notes, _response(release)) if note), release))
     return tuple(found)
 
 
+def _certificate(
+    size: int, table: Array, sigma: float, question: Question, people: Array, confidence: float, seed: int, releases: int = 1
+) -> Certificate:
+    """Of codes or, with an alphabet of this size, of symbols."""
+    there = question.labels >= 0
+    asked = (question.labels[there], people[there], question.name, question.values)
+    if size:
+        rounding = (size + 1) * ROUNDING
+        return certificate.certify_alphabet(
+            table[there], size, response(size, sigma), *asked, confidence=confidence, releases=releases, rounding=rounding
+        )
+    return certificate.certify(table[there], sigma, *asked, confidence=confidence, releases=releases, seed=seed)
+
+
+def _response(release: Release) -> str:
+    """What is released, where it is a symbol."""
+    size, flip = alphabet(release), sigma_of(release)
+    if not size:
+        return ""
+    often = f"in {100 * flip:.3g} % of releases it is replaced by one drawn at random" if flip else "it is never replaced at random"
+    return f"What is released is one symbol of an alphabet of {size} symbols; {often}."
+
+
 def sigma_of(release: Release) -> float:
-    """The deviation that the exported graph multiplies unit noise with."""
-    return abs(float(release.module.get_buffer("scale")))
+    """The deviation that the exported graph multiplies unit noise with; of symbols, how often one is replaced."""
+    return abs(float(_strength(release.module)))
+
+
+def _strength(module: torch.nn.Module) -> torch.Tensor:
+    return module.get_buffer("flip" if type(module) is Symbols else "scale")
 
 
 def with_sigma(release: Release, sigma: float) -> Release:
     """The same code with other noise on it."""
     before = sigma_of(release)
     module = copy.deepcopy(release.module)
-    module.get_buffer("scale").fill_(sigma)
+    _strength(module).fill_(sigma)
     assert release.noise is not None, "only a release with noise gets other noise"
 
     def changed(settings: dict[str, Any]) -> dict[str, Any]:
         # A setting of that name may be another thing, such as the noise in learning: only what is the release's own changes.
-        same = {key for key in ("noise", "sigma", "scale") if _is_close(settings.get(key), before)}
+        same = {key for key in ("noise", "sigma", "scale", "flip") if _is_close(settings.get(key), before)}
         return {key: sigma if key in same else value for key, value in settings.items()}
 
     stale = ("in_game", "chosen", "certificate", "sha256")  # said of the release with the noise it had before
@@ -154,20 +177,26 @@ def choose_sigma(
     select, test = data.part("select"), data.part("test")
     table = codes(release, select, _place(device))
     found = []
-    there_too = {q.name: q for q in _questions(data, "test", release.private, joint=False)}
-    for question in _questions(data, "select", release.private, joint=False):
+    there_too = {q.name: q for q in questions(data, "test", release.private, joint=False)}
+    for question in questions(data, "select", release.private, joint=False):
         blind = 1 / max(len(question.values), 1)
         if not blind < target < 1:
             raise PrivetError(f"A target for '{question.name}' lies between guessing, {blind:.2g}, and 1, and {target:g} does not.")
         there = question.labels >= 0
-        people = _people(there_too[question.name], test)
-        sigma = certificate.smallest_sigma(
-            table[there], question.labels[there], select.people[there], question.values, target,
-            people=people, confidence=confidence, seed=seed,
-        )  # fmt: skip
+        people = people_of_each(there_too[question.name], test)
+        among = (question.labels[there], select.people[there], question.values, target)
+        if size := alphabet(release):
+            sigma = smallest_flip(table[there], size, *among, people=people, confidence=confidence)
+        else:
+            sigma = certificate.smallest_sigma(table[there], *among, people=people, confidence=confidence, seed=seed)
         if sigma is None:
-            there_error, here_error = (blind * math.sqrt(sum(1 / max(n, 1) for n in some)) for some in (people, _people(question, select)))
+            there_error, here_error = (
+                blind * math.sqrt(sum(1 / max(n, 1) for n in some)) for some in (people, people_of_each(question, select))
+            )
             least = blind + there_error * math.sqrt(math.log(1 / (1 - confidence)) / 2) + math.hypot(there_error, here_error) / 2
+            if least >= certificate.VACUOUS:
+                few = certificate.too_few_for_any(sum(people), len(question.values), 1 - confidence)
+                raise PrivetError(f"No noise certifies '{question.name}': {few}.")
             raise PrivetError(
                 f"With {sum(people):,} test people no noise certifies '{question.name}' at {target:g}: ask for "
                 f"{math.ceil(100 * least + 0.3) / 100:g} or more, add people, or lower --confidence."
@@ -232,24 +261,21 @@ def trade(
     rest = data.take(np.flatnonzero(data.part_of != PARTS.index("fit")))
     table = codes(release, rest, device)
     test = rest.part_of == PARTS.index("test")
-    asked = _questions(data, "test", release.private, joint=False)
+    asked = questions(data, "test", release.private, joint=False)
     steps = []
-    sigmas = [factor * sigma_of(release) for factor in FACTORS]
+    size = alphabet(release)
+    sigmas = list(FLIPS) if size else [factor * sigma_of(release) for factor in FACTORS]
     with bar("noise levels", len(sigmas), progress) as tick:
         for done, sigma in enumerate(sigmas):
-            bounds = {}
-            for q in asked:
-                there = q.labels >= 0
-                bounds[q.name] = certificate.certify(
-                    table[test][there], sigma, q.labels[there], rest.people[test][there], q.name, q.values,
-                    confidence=confidence, seed=seed,
-                ).bound  # fmt: skip
-            steps.append(Step(sigma, bounds, _served(table, rest, sigma, utility, device, seed)))
+            bounds = {q.name: _certificate(size, table[test], sigma, q, rest.people[test], confidence, seed).bound for q in asked}
+            steps.append(Step(sigma, bounds, _served(np.eye(size)[table] if size else table, rest, sigma, size, utility, device, seed)))
             tick(done + 1, f"noise {sigma:.3g}")
     return tuple(steps)
 
 
-def _served(table: Array, data: Dataset, sigma: float, utility: Sequence[str], device: torch.device, seed: int) -> dict[str, Figure]:
+def _served(
+    table: Array, data: Dataset, sigma: float, size: int, utility: Sequence[str], device: torch.device, seed: int
+) -> dict[str, Figure]:
     """Scores of quick models for tasks on codes with this noise."""
     if not utility:
         return {}
@@ -266,10 +292,9 @@ def _served(table: Array, data: Dataset, sigma: float, utility: Sequence[str], d
         data, modality="table", records=pd.DataFrame(table, columns=names), rows=np.arange(len(table)),
         person=data.people,
     )  # fmt: skip
-    noisy = Release(
-        TableSchema(tuple(Column(name) for name in names)), ("code", {}), Additive(Identity(shape), sigma),
-        Noise("gaussian", shape, sigma), {"private": []},
-    )  # fmt: skip
+    module, law = (Symbols, Noise("uniform", (2,), sigma)) if size else (Additive, Noise("gaussian", shape, sigma))
+    schema = TableSchema(tuple(Column(name) for name in names))
+    noisy = Release(schema, ("code", {}), module(Identity(shape), sigma), law, {"private": []})
     torch.manual_seed(seed)
     parts = see(noisy, coded, utility, device)
     found = {}
@@ -280,59 +305,13 @@ def _served(table: Array, data: Dataset, sigma: float, utility: Sequence[str], d
     return found
 
 
-def _questions(data: Dataset, part: str, names: Sequence[str], joint: bool = True) -> list[_Question]:
-    """What is guessed about the people of a part; ranges of a number come from the *attack* people."""
-    labels, people = data.part(part).labels, data.part(part).people
-    found = []
-    for name in names:
-        attribute = data.attribute(name)
-        if attribute.is_class:
-            found.append(_Question(name, attribute.values, *_one_value(labels[name], people)))
-        elif attribute.kind == "number":
-            edges = certificate.quantile_edges(data.part("attack").labels[name], RANGES)
-            where, values = certificate.binned(labels[name], edges)
-            found.append(_Question(name, values, where, f"What is guessed is which range {name} lies in: {', '.join(values)}."))
-        else:
-            raise PrivetError(f"The private attribute '{name}' is a {attribute.kind}, and there is nothing to guess about it in one word.")
-    if joint and len(found) > 1:
-        both, values = certificate.jointly([q.labels for q in found], [q.values for q in found])
-        found.append(_Question(" and ".join(names), values, both, " ".join(q.note for q in found if q.note)))
-    return found
+def _certified(found: Certificate, note: str, release: Release) -> Certified:
+    shared = {f.name: getattr(found, f.name) for f in fields(Certified) if hasattr(found, f.name)}
+    size = alphabet(release)
+    return Certified(**shared | ({"d": size, "flip": sigma_of(release)} if size else {}), note=note)
 
 
-def _one_value(labels: Array, people: Array) -> tuple[Array, str]:
-    """Labels without those that contradict most of their person's, where few people have any; and a note on them.
-
-    A person whose records disagree counts towards two values, and the bound then has to be paid for twice. Where hardly anybody
-    does (one in FEW), the attribute is the person's and the rest are mistaken labels; where many do, it is the record's.
-    """
-    there = np.flatnonzero(labels >= 0)
-    _, who = np.unique(people[there], return_inverse=True)
-    if not len(there):
-        return labels, ""
-    counts = np.zeros((who.max() + 1, labels.max() + 1), dtype=np.int64)
-    np.add.at(counts, (who, labels[there]), 1)
-    mixed = (counts > 0).sum(1) > 1
-    if not mixed.any() or mixed.sum() * FEW > len(counts):
-        return labels, ""
-    wrong = there[labels[there] != counts.argmax(1)[who]]
-    kept = labels.copy()
-    kept[wrong] = -1
-    return kept, f"{len(wrong):,} records of {int(mixed.sum()):,} people contradict most of their person's labels and were left out."
-
-
-def _people(question: _Question, data: Dataset) -> list[int]:
-    """How many people have each value."""
-    there = question.labels >= 0
-    pairs = np.unique(np.stack([question.labels[there], data.people[there]]), axis=1)
-    return np.bincount(pairs[0], minlength=len(question.values)).tolist()  # type: ignore[no-any-return]
-
-
-def _certified(found: Certificate, note: str) -> Certified:
-    return Certified(**{f.name: getattr(found, f.name) for f in fields(Certified) if f.name != "note"}, note=note)
-
-
-def _refused(question: _Question, confidence: float, d: int, why: str) -> Certified:
+def _refused(question: Question, confidence: float, d: int, why: str) -> Certified:
     return Certified(question.name, question.values, None, None, (), None, math.nan, math.nan, confidence, (), d, None, 1, "smoothed", why)
 
 

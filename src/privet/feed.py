@@ -25,7 +25,7 @@ SHARE_OF_GPU = 0.3
 class Batch:
     x: Tensor
     labels: dict[str, Tensor]
-    """int64 codes with -1 for missing."""
+    """int64 codes with -1 for missing; uint8 (n, height, width) for masks."""
 
 
 class Feed:

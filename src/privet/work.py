@@ -16,7 +16,7 @@ from privet.evidence.figures import Audit, Certification
 from privet.files import writable_folder, write_text
 from privet.foreign import from_onnx, from_vectors
 from privet.game import Run
-from privet.methods import method
+from privet.methods import METHODS, method
 from privet.release import Release
 from privet.report import render_certificate
 from privet.report.markdown import summary
@@ -24,11 +24,11 @@ from privet.report.markdown import summary
 
 def learn_to(
     folder: Path, name: str, spec: str, private: Sequence[str], utility: Sequence[str] = (), *, budget: float | None = None,
-    settings: Sequence[str] = (), without: Sequence[str] = (), schema: Path | None = None, seed: int = 0, device: str = "auto",
-    resume: bool = False, checkpoint_rounds: int | None = None, command: str | None = None,
+    target: float | None = None, settings: Sequence[str] = (), without: Sequence[str] = (), schema: Path | None = None, seed: int = 0,
+    device: str = "auto", resume: bool = False, checkpoint_rounds: int | None = None, command: str | None = None,
 ) -> Release:  # fmt: skip
     """Learn a release and write it to `folder`. Everything that can be wrong with the words is found before the work starts."""
-    chosen = method(name).from_words(settings, budget=budget, seed=seed)
+    chosen = method(name).from_words(settings, budget=_dialled(name, budget, target), seed=seed)
     data = load(spec, schema)
     run = Run(folder, resume, device, rounds_between=checkpoint_rounds)
     chosen.problem(data, private, utility, without, run)
@@ -105,6 +105,18 @@ def certify_to(
         undo()
         raise
     return found
+
+
+def _dialled(name: str, budget: float | None, target: float | None) -> float | None:
+    """What to turn the method's dial to: --target is the plain name of --budget where the dial is a certified bound."""
+    if target is None:
+        return budget
+    if method(name).dial != "target":
+        aiming = " and ".join(other.name for other in METHODS.values() if other.dial == "target")
+        raise PrivetError(f"The method {name} aims at no certified bound: --target is for {aiming}.")
+    if budget is not None:
+        raise PrivetError(f"--budget and --target are the same to the method {name}: give one of them.")
+    return target
 
 
 def _release_and_data(

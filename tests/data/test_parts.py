@@ -45,6 +45,26 @@ def test_a_split_column_never_puts_a_person_in_two_parts(data: st.DataObject, pe
         assert np.all(part[split == "test"] == PARTS.index("test"))
 
 
+@given(st.integers(0, 200), st.integers(16, 60), st.floats(0.3, 0.5))
+def test_few_people_are_spread_by_what_they_are(seed: int, people: int, share: float) -> None:
+    """With an attribute of two values, each part has its share of both but for one person; a trait of records changes nothing."""
+    random = np.random.default_rng(seed)
+    kind = random.permutation(np.arange(people) < round(share * people)).astype(int)
+    who = np.repeat(np.arange(people), 3)
+    part, notes = assign(len(who), who, None, seed, {"kind": kind[who], "mood": np.tile([0, 1, 1], people)})
+    for code in range(len(PARTS)):
+        here = kind[np.unique(who[part == code])]
+        assert abs(here.sum() - len(here) * kind.mean()) < 1.5
+    assert "by kind." in notes[0]
+    again, plain = assign(len(who), who, None, seed, {"mood": np.tile([0, 1, 1], people)}), assign(len(who), who, None, seed)
+    assert np.array_equal(again[0], plain[0]) and again[1] == ()
+
+
+def test_many_people_are_dealt_as_before() -> None:
+    who = np.arange(101)
+    assert np.array_equal(assign(101, who, None, 0, {"kind": who % 2})[0], assign(101, who, None, 0)[0])
+
+
 def test_a_published_split_keeps_its_meaning() -> None:
     split = np.repeat(["train", "valid", "test"], [50, 20, 30])
     part, notes = assign(100, None, split)

@@ -264,7 +264,20 @@ def test_several_releases_through_a_channel_are_compared_with_counting() -> None
     told = np.array([[0.6, 0.4], [0.4, 0.6]])
     c = certify_alphabet(labels, 2, told, labels, people, "x", TWO, releases=3)
     assert c.empirical == pytest.approx(binom.sf(1, 3, 0.6))
-    assert certify_alphabet(labels, 2, told, labels, people, "x", TWO, releases=40).bound is None
+    many = certify_alphabet(labels, 2, told, labels, people, "x", TWO, releases=40)
+    assert many.empirical == pytest.approx(binom.sf(20, 40, 0.6) + binom.pmf(20, 40, 0.6) / 2)
+    assert certify_alphabet(labels, 2, told, labels, people, "x", TWO, releases=1 << 18).empirical == 1.0, "granted the symbol itself"
+
+
+def test_tallies_tell_as_much_as_the_releases_one_by_one() -> None:
+    """Against all sequences of outputs, gone through one after the other, for rows that are not each other's turns."""
+    random = np.random.default_rng(4)
+    channel = random.dirichlet(np.ones(3), 4)
+    symbols, labels, people = random.integers(0, 4, 600), random.integers(0, 2, 600), np.arange(600)
+    law = np.stack([np.bincount(symbols[labels == a], minlength=4) / (labels == a).sum() for a in (0, 1)]) / 2
+    seen = np.einsum("sa,sb,sc->sabc", channel, channel, channel).reshape(4, -1)
+    c = certify_alphabet(symbols, 4, channel, labels, people, "x", TWO, releases=3)
+    assert c.empirical == pytest.approx((law @ seen).max(0).sum())
 
 
 def test_a_channel_that_forgets_leaves_nothing() -> None:
@@ -336,7 +349,7 @@ def test_numbers_become_bins_with_edges_from_other_people() -> None:
         (np.zeros((9, 1)), 1.0, np.arange(9) % 2, np.zeros(9, int), TWO, "fewer than two people"),
         (np.zeros((0, 4)), 1.0, np.zeros(0, int), np.zeros(0, int), TWO, "fewer than two people"),
         (np.zeros((0, 4)), 1.0, np.zeros(0, int), np.zeros(0, int), (), "fewer than two values"),
-        (np.zeros((4, 1)), 1.0, np.arange(4) % 2, np.arange(4), TWO, "says nothing"),
+        (np.zeros((4, 1)), 1.0, np.arange(4) % 2, np.arange(4), TWO, "4 test people are too few"),
     ],
 )
 def test_where_nothing_can_be_said_no_number_is(

@@ -91,7 +91,7 @@ def _bits(z: Tensor, step: float) -> Tensor:
     low = whole & 1
     flat = [low.flatten(1), (whole.flatten(1) >> 1) & 1]
     for axis in range(1, low.dim()):
-        flat += [low.float().mean(axis).flatten(1), (low.sum(axis) & 1).flatten(1)]
+        flat += [low.float().mean(axis).reshape(len(z), -1), (low.sum(axis) & 1).reshape(len(z), -1)]
         others = [a for a in range(1, low.dim()) if a != axis]
         if others:
             flat += [low.float().mean(others), low.sum(others) & 1]

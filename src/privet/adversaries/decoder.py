@@ -145,7 +145,7 @@ class Reconstruction(ABC):
                         z = seen.release.forward(x)
                     with precision(device):
                         made = net(prepare(z))
-                    loss = self.distance(made.float(), x, view)
+                    loss = self.distance(made.float(), seen.release.schema.own(x), view)
                     optimiser.zero_grad(set_to_none=True)
                     if torch.isfinite(loss):
                         loss.backward()  # type: ignore[no-untyped-call]
@@ -269,14 +269,20 @@ def _value(sums: Array) -> float:
 def _close(made: TrainedDecoder | Tensor, part: Released, mean: Tensor, names: Sequence[str]) -> list[Array]:
     """The sums of each measure, per record of a part, for rebuilt records or for a single one that stands for all."""
     found: list[list[Array]] = [[] for _ in names]
-    for x in _originals(part):
+    for x in _inputs(part):
         guess = made.expand(len(x), *made.shape) if isinstance(made, Tensor) else made.records(part.release.forward(x))
+        x = part.release.schema.own(x)
         for name, parts in zip(names, found, strict=True):
             parts.append(MEASURES[name].sums(guess, x, mean))
     return [np.concatenate(parts) for parts in found]
 
 
-def _originals(part: Released, size: int = AT_ONCE) -> Iterator[Tensor]:
+def _originals(part: Released) -> Iterator[Tensor]:
+    """The records that are to be rebuilt, without what the release was given beside them."""
+    yield from (part.release.schema.own(x) for x in _inputs(part))
+
+
+def _inputs(part: Released, size: int = AT_ONCE) -> Iterator[Tensor]:
     yield from (batch.x for batch in part.feed.batches([np.arange(s, min(s + size, len(part))) for s in range(0, len(part), size)]))
 
 
@@ -335,7 +341,7 @@ def _climb(seen: Released, start: Tensor, closeness: Callable[[Tensor, Tensor], 
     rate = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, CLIMB)
     random = np.random.default_rng(seed)
     for batch in seen.feed.batches([random.choice(len(seen), min(32, len(seen)), replace=False) for _ in range(CLIMB)]):
-        x = batch.x.float()
+        x = seen.release.schema.own(batch.x).float()
         optimiser.zero_grad()
         (-closeness(picture.unsqueeze(0), x)).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
@@ -356,6 +362,7 @@ def _show(trained: TrainedDecoder, test: Released, n: int) -> tuple[tuple[str, .
         return (), ()
     x = test.feed.batch(np.arange(n)).x
     made = trained.records(test.release.forward(x))
+    x = test.release.schema.own(x)
     if trained.schema.modality == "image":
         return tuple(_png(p) for p in x.cpu().numpy()), tuple(_png(p) for p in made.cpu().numpy())
     text = cast(TextSchema, trained.schema)

@@ -53,11 +53,19 @@ class Kernel(OnVectors):
                     gram += (phi.T @ phi).double()
                     cross += (phi.T @ told).double()
                 for ridge in self.ridges:
-                    penalty = (
-                        ridge * gram.diagonal().mean().clamp(min=1e-12) * torch.eye(self.features, dtype=torch.float64, device=x.device)
-                    )
-                    weights = torch.cholesky_solve(cross, torch.linalg.cholesky(gram + penalty)).float()
+                    weights = solve(gram, cross, ridge).float()
                     yield _answer(change, w, b, weights, mean, attribute.is_class)
+
+
+def solve(gram: Tensor, cross: Tensor, ridge: float) -> Tensor:
+    """(G + ridge m I)^-1 c, m the mean of G's diagonal. Of features that are nearly the same, as many are where a release has few numbers,
+    G has eigenvalues that are rounding, and below 0: then the ridge is taken ten times larger until it covers them."""
+    floor = gram.diagonal().mean().clamp(min=1e-12) * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
+    while True:
+        root, failed = torch.linalg.cholesky_ex(gram + ridge * floor)
+        if not int(failed):
+            return torch.cholesky_solve(cross, root)
+        ridge *= 10
 
 
 def _answer(change: Callable[[Tensor], Tensor], w: Tensor, b: Tensor, weights: Tensor, mean: Array, is_class: bool) -> Answer:

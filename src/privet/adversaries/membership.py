@@ -80,7 +80,7 @@ def membership(
     )
     beside: dict[str, Figure] = {}
     if raw:
-        identity = Release.identity(release.schema)
+        identity = Release.identity(release.schema.plain)
         beside = _attack(identity, groups, device, seed, lambda share: tick(first + (1 - first) * share))[1]
         if not beside["auc"].is_chance:
             note += (

@@ -50,7 +50,7 @@ class ResNet(Learned):
         """Everything but the stem, learned from raw records; nothing where the release is raw records, or they are of another kind."""
         if seen.release.network[0] == "identity":
             return None
-        raw = Release.identity(seen.release.schema)
+        raw = Release.identity(seen.release.schema.plain)
         before, after = View(raw.shape), seen.view
         if before.is_text or len(before.shape) != len(after.shape):
             return None

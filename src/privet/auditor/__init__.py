@@ -34,6 +34,7 @@ from privet.evidence.fairness import fairness
 from privet.evidence.figures import Audit, Fairness, Figure, Finding, People, Reading, Rebuilt, Role, Source
 from privet.foreign import from_function
 from privet.nets.additive import Additive
+from privet.nets.mask import Spread
 from privet.progress import bar
 from privet.release import Release
 
@@ -92,7 +93,8 @@ class _Audit:
             raise PrivetError(f"The release hides '{min(both)}', so it cannot be audited as a task as well.")
         found = [*data.require_labels(self.private, "private", "attack"), *data.require_labels(utility, "utility", "attack")]
         self.wanted = {attribute.name: attribute for attribute in found}
-        self.others = {a.name: a for a in data.attributes.values() if a.name not in self.wanted and _worth_guessing(a, data)}
+        undeclared = [a for a in data.attributes.values() if a.name not in self.wanted] if self.battery.scouts else []
+        self.others = {a.name: a for a in undeclared if _worth_guessing(a, data)}
         data.require_records("attack", "select", "test")
 
     def run(self, rebuild: bool, raw: bool, raw_from: Audit | None) -> Audit:
@@ -101,7 +103,7 @@ class _Audit:
         earlier = _known(raw_from, self.data, self.name, inputs, {name: self._role(name) for name in self.wanted})
         names = [*self.wanted, *self.others]
         self.parts = see(self.release, self.data, names, self.device)
-        identity = Release.identity(self.release.schema)
+        identity = Release.identity(self.release.schema.plain)
         self.raw = see(identity, self.data, names, self.device) if raw and raw_from is None else None
         readings, models = self._contests(earlier)
         rebuilt, reread = self._rebuild() if rebuild and self.release.network[0] not in ("identity", "reshaped") else ((), {})
@@ -179,7 +181,7 @@ class _Audit:
 
     def _rebuild(self) -> tuple[tuple[Rebuilt, ...], dict[str, list[Finding]]]:
         """What decoders make of released records, the closest first; and what is read from records that it has rebuilt."""
-        seen, schema = self.parts, self.release.schema
+        seen, schema = self.parts, self.release.schema.plain
         made = [
             decoder.attack(seen["attack"], seen["select"], seen["test"], schema, self.seed, self.progress)
             for decoder in self.battery.decoders
@@ -246,7 +248,7 @@ class _Audit:
         if self.release.network[0] in ("identity", "reshaped"):
             return {}
         people = self.data.part("test").people
-        raw = (self.raw or see(Release.identity(self.release.schema), self.data, [], self.device))["test"].vectors().cpu().numpy()
+        raw = (self.raw or see(Release.identity(self.release.schema.plain), self.data, [], self.device))["test"].vectors().cpu().numpy()
         found = contrastive_information(raw, self.parts["test"].vectors().cpu().numpy(), people, self.seed)
         before = contrastive_information(raw, raw, people, self.seed)["infonce"].value
         if before > 0:
@@ -255,12 +257,17 @@ class _Audit:
         return found | self._bounded()
 
     def _bounded(self) -> dict[str, Figure]:
+        """Cloak's bound, where Gaussian noise comes last and few enough numbers depend on the record at all."""
         module, law = self.release.module, self.release.noise
-        size = int(np.prod([s or 0 for s in self.release.shape]))
-        if not (isinstance(module, Additive) and law is not None and law.law == "gaussian" and 0 < size <= WIDEST):
+        if not isinstance(module, Additive | Spread) or law is None or law.law != "gaussian" or None in self.release.shape:
             return {}
-        table = codes(self.release, self.data.part("test"), self.device)
-        return gaussian_information(np.cov(table.T.astype(np.float64)).reshape(size, size), np.full(size, float(module.scale)), len(table))
+        size = int(np.prod(np.array(self.release.shape)))
+        told = module.told.flatten().numpy() if isinstance(module, Spread) else np.ones(size, dtype=bool)
+        if not 0 < told.sum() <= WIDEST:
+            return {}
+        table = codes(self.release, self.data.part("test"), self.device)[:, told].astype(np.float64)
+        scales = module.scales.flatten().cpu().numpy()[told] if isinstance(module, Spread) else np.full(size, float(module.scale))
+        return gaussian_information(np.cov(table.T).reshape(len(scales), len(scales)), scales, len(table))
 
     def _fairness(self, models: dict[str, dict[Source, Attempt]], earlier: Audit | None) -> tuple[Fairness, ...]:
         found = []
@@ -307,7 +314,7 @@ def _with_raw(found: People | str, earlier: Audit | None) -> People | str:
 
 def _inputs(release: Release) -> str:
     """Names what the release takes of a record: raw figures of another choice of columns are other figures."""
-    return hashlib.sha256(json.dumps(release.schema.to_json(), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(release.schema.plain.to_json(), sort_keys=True).encode()).hexdigest()
 
 
 def _known(earlier: Audit | None, data: Dataset, battery: str, inputs: str, roles: dict[str, str]) -> dict[str, list[Finding]]:

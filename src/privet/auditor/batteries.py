@@ -64,6 +64,24 @@ BATTERIES: dict[str, Battery] = {
         averages=(16,),
         reread=False,
     ),
+    "lean": Battery(
+        (
+            Logistic(strengths=(1e-3, 1e-1)),
+            Quadratic(shrinkages=(0.1, 0.5, 0.9)),
+            Pairs(rounds=50),
+            Boosting(settings=((("max_iter", 100),),), columns=128),
+            Neighbours(counts=(5, 50)),
+            MLP(shapes=((256, 256),), rates=(3e-3,), decays=(1e-2,), epochs=20),
+            Bits(),
+            ResNet(rates=(2e-3,), epochs=12, width=0.5),
+            Recurrent(epochs=10, batch=64, rates=(3e-3,), width=0.5),
+        ),
+        (),
+        (),
+        averages=(16,),
+        reread=False,
+        people=False,
+    ),
     "standard": Battery(
         (
             Logistic(), Boosting(), Neighbours(), Kernel(features=1024), Quadratic(), Pairs(), MLP(), Bits(),
@@ -100,6 +118,7 @@ BATTERIES: dict[str, Battery] = {
         estimates=True,
     ),
 }  # fmt: skip
-"""quick: seconds to a minute on two cores; standard: the published sizes; strong: everything, tuned, for a GPU or for patience."""
+"""quick: seconds to a minute on two cores; lean: the kinds that win most often and nothing else, to compare many releases on a
+GPU; standard: the published sizes; strong: everything, tuned, for a GPU or for patience."""
 
 assert {a.name for b in BATTERIES.values() for a in b.adversaries} == set(ADVERSARIES), "strong is all there are"

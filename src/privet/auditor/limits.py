@@ -19,7 +19,7 @@ def limits(
         "Attributes that are not labelled in this data set were not looked for; "
         "labelled ones that nobody declared were attacked with small attackers only.",
     ]
-    columns = {column.name for column in getattr(release.schema, "columns", ())}
+    columns = {column.name for column in getattr(release.schema.plain, "columns", ())}
     for name in utility:
         if name in columns:
             said.append(f"The task '{name}' is itself a column that the release takes: it is copied rather than predicted.")

@@ -43,7 +43,8 @@ def assemble(
     labels = {column: codes for column, (_, codes) in coded.items()}
     person, lost = (None, ()) if person_column is None else _people(labels[person_column], person_column)
     split = None if split_column is None else left[split_column].map(_plain).to_numpy(dtype=str)
-    part_of, moved = assign(len(rows), person, split, layout.seed)
+    classes = {column: labels[column] for column, attribute in attributes.items() if attribute.is_class}
+    part_of, moved = assign(len(rows), person, split, layout.seed, classes)
     left_out: tuple[str, ...] = ()
     if records is None:
         records, left_out = _features(columns.drop(columns=[c for c in (person_column, split_column) if c is not None]), layout)

@@ -135,10 +135,8 @@ class Dataset:
         for name in names:
             attribute = self.attribute(name)
             if not attribute.is_class:
-                raise PrivetError(
-                    f"The {role} attribute '{name}' is a {attribute.kind}, and classes are needed: "
-                    f"give it bins or classes in a --schema file."
-                )
+                instead = "choose another attribute" if attribute.kind == "mask" else "give it bins or classes in a --schema file"
+                raise PrivetError(f"The {role} attribute '{name}' is a {attribute.kind}, and classes are needed: {instead}.")
             seen = np.unique(self.labels[name][self.part_of == PARTS.index(part)])
             if len(seen[seen >= 0]) < 2:
                 raise PrivetError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from privet.data.dataset import PARTS, Array
@@ -9,6 +11,8 @@ from privet.errors import PrivetError
 
 SHARES = (0.4, 0.3, 0.1, 0.2)
 """fit, attack, select, test, where the data says nothing."""
+FEW = 100
+"""People; up to so many, chance alone often leaves a part without one of two values."""
 
 _NAMES = {
     "fit": "fit", "attack": "attack", "select": "select",
@@ -18,20 +22,26 @@ _NAMES = {
 }  # fmt: skip
 
 
-def assign(n: int, person: Array | None, split: Array | None, seed: int = 0) -> tuple[Array, tuple[str, ...]]:
+def assign(
+    n: int, person: Array | None, split: Array | None, seed: int = 0, labels: Mapping[str, Array] | None = None
+) -> tuple[Array, tuple[str, ...]]:
     """Part of every record (int8 index into PARTS), and notes on what was done.
 
     A published split keeps its meaning: *test* stays test, *valid* chooses, and the people of *train* are divided between
     learning the release and training its adversaries. Without one, people are dealt out by SHARES. A person who
     appears on both sides of a published split stays where the release may learn from them, never in a later part:
-    a release is not judged on a person it was fitted on.
+    a release is not judged on a person it was fitted on. Where people are few and `labels` (codes, -1 for missing) say things that do
+    not change within a person, those with two values are spread evenly over the parts.
     """
     _, who = np.unique(np.arange(n) if person is None else person, return_inverse=True)
     people = int(who.max(initial=-1)) + 1
     if people < len(PARTS):
         raise PrivetError(f"The data has {people} people, and the four parts fit, attack, select and test need one each.")
     if split is None:
-        return _deal(np.arange(people), (0, 1, 2, 3), SHARES, people, seed)[who], ()
+        few = person is not None and people <= FEW
+        kinds, by = _kinds(who, people, labels or {}) if few else (np.zeros(people, dtype=int), ())
+        said = (f"The data has {people} people: they were dealt out so that each part has its share by {', '.join(by)}.",)
+        return _deal(np.arange(people), (0, 1, 2, 3), SHARES, people, seed, kinds)[who], said if by else ()
 
     values = np.unique(split)
     names = [_NAMES.get(str(value).strip().lower(), "") for value in values]
@@ -66,9 +76,34 @@ def assign(n: int, person: Array | None, split: Array | None, seed: int = 0) -> 
     return part[who], notes
 
 
-def _deal(chosen: Array, codes: tuple[int, ...], shares: tuple[float, ...], people: int, seed: int) -> Array:
+def _kinds(who: Array, people: int, labels: Mapping[str, Array]) -> tuple[Array, tuple[str, ...]]:
+    """Kind of every person by the attributes that have two values and one per person, and the names of these."""
+    kinds = np.zeros(people, dtype=int)
+    names: tuple[str, ...] = ()
+    for name, codes in labels.items():
+        low, high = np.full(people, 2), np.full(people, -1)
+        np.minimum.at(low, who, codes)
+        np.maximum.at(high, who, codes)
+        if np.array_equal(low, high) and np.array_equal(np.unique(low), (0, 1)):
+            kinds, names = 2 * kinds + low, (*names, name)
+    return np.unique(kinds, return_inverse=True)[1], names
+
+
+def _evenly(order: Array, kinds: Array, random: np.random.Generator) -> Array:
+    """The same people in an order of which every stretch has about as much of each kind as the whole: systematic sampling."""
+    kind = kinds[order]
+    sizes = np.bincount(kind)
+    rank = np.empty(len(order))
+    rank[np.argsort(kind, kind="stable")] = np.concatenate([np.arange(size) for size in sizes])
+    return order[np.argsort((rank + random.random(len(sizes))[kind]) / sizes[kind], kind="stable")]
+
+
+def _deal(chosen: Array, codes: tuple[int, ...], shares: tuple[float, ...], people: int, seed: int, kinds: Array | None = None) -> Array:
     """Deal the chosen people out over the codes in the given shares; every code gets at least one."""
-    order = np.random.default_rng(seed).permutation(chosen)
+    random = np.random.default_rng(seed)
+    order = random.permutation(chosen)
+    if kinds is not None and kinds.any():
+        order = _evenly(order, kinds, random)
     inner = np.cumsum(shares)[:-1] / sum(shares) * len(order)
     low, high = np.arange(1, len(codes)), len(order) - np.arange(len(codes) - 1, 0, -1)
     apart = np.maximum.accumulate(np.round(inner).astype(int) - low) + low  # two cuts at one place would leave a part empty

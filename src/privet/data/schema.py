@@ -46,6 +46,19 @@ class Schema(ABC):
     def shape(self) -> tuple[int | None, ...]:
         """Shape of one encoded record; None for a free axis."""
 
+    @property
+    def plain(self) -> Schema:
+        """The record alone, without what a release is given beside it (given.py)."""
+        return self
+
+    def own(self, x: Any) -> Any:
+        """The record's own part of encoded inputs, as an array or a tensor."""
+        return x
+
+    def beside(self, x: Array, frame: pd.DataFrame | None, where: str) -> Array:
+        """Encoded plain records with what else the release takes, from the columns of the file they are in."""
+        return x
+
     @abstractmethod
     def encode(self, records: Any) -> Array:
         """Raw records to network inputs."""
@@ -243,6 +256,10 @@ def learn_schema(data: Dataset, without: Sequence[str] = (), words: int = 20_000
 
 def schema_from_json(value: dict[str, Any]) -> Schema:
     """The inverse of `Schema.to_json`."""
+    if "given" in value:
+        from privet.data.given import Given
+
+        return Given.from_json(value)
     rest = {k: v for k, v in value.items() if k not in ("modality", "dtype", "shape")}
     kind = SCHEMAS[value["modality"]]
     if kind is TableSchema:

@@ -33,17 +33,19 @@ def stream_file(schema: Schema, path: Path, keep: Sequence[str], column: str | N
                 raise unknown(f"column in {path.name}:", name, map(str, frame.columns))
         where = f"{path}, rows from {start * batch + 1} on"
         # Chosen once: what is plain to see in the first rows need not be so in every batch.
-        column = column or _record(schema, frame, where)
-        yield _encode(schema, frame, column, where), frame[list(keep)]
+        column = column or _record(schema.plain, frame, where)
+        yield schema.beside(_encode(schema.plain, frame, column, where), frame, where), frame[list(keep)]
 
 
 def stream_pictures(schema: Schema, paths: Sequence[Path], batch: int) -> Iterator[Rows]:
-    if not isinstance(schema, ImageSchema):
+    plain = schema.plain
+    if not isinstance(plain, ImageSchema):
         raise PrivetError(f"The release takes a {schema.modality}, not pictures.")
-    size = (schema.height, schema.width)
+    size = (plain.height, plain.width)
     for start in range(0, len(paths), batch):
         chunk = paths[start : start + batch]
-        yield np.stack([read_picture(p, size, schema.channels) for p in chunk]), pd.DataFrame({"file": [str(p) for p in chunk]})
+        x = np.stack([read_picture(p, size, plain.channels) for p in chunk])
+        yield schema.beside(x, None, str(paths[0])), pd.DataFrame({"file": [str(p) for p in chunk]})
 
 
 def count(path: Path) -> int:

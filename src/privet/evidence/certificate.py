@@ -31,11 +31,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations, combinations_with_replacement, pairwise
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammaln
 
 from privet.errors import PrivetError, unknown
 from privet.evidence import transport
@@ -46,14 +47,16 @@ Method = Literal["smoothed", "transport", "histogram"]
 
 VACUOUS = 0.995
 """From here on a bound says nothing worth saying."""
+NEAR = 0.05
+"""How near to guessing a bound is worth asking for, where people are told how many of them that takes."""
 DIMENSIONS = 16
 """Most dimensions of a code: beyond, no sample that people have says anything."""
 DRAWS = 100_000
 """Of the Monte Carlo integral, for codes of three dimensions or more."""
 FOR_DRAWS = 0.1
 """Share of delta that the Monte Carlo integral may use up."""
-OUTPUTS = 1 << 20
-"""Most outcomes of several releases over a finite alphabet."""
+OUTPUTS = 1 << 18
+"""Most outcomes of several releases over a finite alphabet that are gone through."""
 
 
 @dataclass(frozen=True)
@@ -171,12 +174,16 @@ def certify_alphabet(
     confidence: float = 0.99,
     releases: int = 1,
     prior: Sequence[float] | None = None,
+    rounding: float = 0.0,
 ) -> Certificate:
     """Certify a release of one of `size` symbols per record, 0 .. size - 1, which `channel` (size, outputs) may randomise.
 
     Row s of the channel holds the probabilities of what is released for the symbol s, drawn anew for every release; None says
-    that the symbols themselves are released, and a second release of a record then adds nothing.
-    The same bound and slack hold with V(P^) = sum_y max_a pi_a (P^_a Q)(y).
+    that the symbols themselves are released, and a second release of a record then adds nothing. `rounding` is how far, in
+    total variation, a computer's draws may be from a row.
+    The same bound and slack hold with V(P^) = sum_y max_a pi_a (P^_a Q)(y). Of several releases only how often each output
+    came counts; where even that has too many outcomes, the adversary is granted the symbol itself, which no number of releases
+    tells more than.
 
     >>> people, sex = np.arange(4000), np.arange(4000) % 2
     >>> c = certify_alphabet(np.zeros(4000, int), 2, None, sex, people, "sex", ("f", "m"))
@@ -194,17 +201,12 @@ def certify_alphabet(
         return replace(blank, reason=_too_few(values))
     sample = _sample(symbols.astype(np.float64), labels, person, len(values))
     blank = replace(blank, people=sample.people, prior=_prior(sample, prior))
-    why = _too_few(sample.people)
-    if rows is not None and rows.shape[1] ** releases > OUTPUTS:
-        why = why or f"{releases} releases of {rows.shape[1]} symbols have too many outcomes to go through"
-    if why:
+    if why := _too_few(sample.people):
         return replace(blank, reason=why)
-    seen = np.eye(len(sample.codes))
-    if rows is not None:
-        once = seen = rows[sample.codes[:, 0].astype(np.int64)]
-        for _ in range(releases - 1):
-            seen = (seen[:, :, None] * once[:, None, :]).reshape(len(once), -1)
-    even, real = (Value(float((w.T @ seen).max(0).sum()), 1e-9) for w in (sample.within / len(values), _joint(sample, prior)))
+    few = rows is not None and math.comb(rows.shape[1] + releases - 1, releases) <= OUTPUTS
+    seen = _tallies(rows[sample.codes[:, 0].astype(np.int64)], releases) if rows is not None and few else np.eye(len(sample.codes))
+    error = 1e-9 + releases * rounding
+    even, real = (Value(float((w.T @ seen).max(0).sum()), error) for w in (sample.within / len(values), _joint(sample, prior)))
     return _conclude(blank, sample, even, real, 1 - confidence, known_prior=prior is not None)
 
 
@@ -383,6 +385,30 @@ def _sample(codes: Array, labels: Array, person: Array, k: int) -> _Sample:
     return _Sample(distinct, within, gather(1 / (records.sum(1)[who] * max(len(everyone), 1))), held)
 
 
+def too_few_for_any(people: int, values: int, delta: float) -> str:
+    """Why so few people certify nothing, and how many would: Hoeffding's slack for equally many people of each value.
+
+    >>> too_few_for_any(5, 2, 0.01)[-36:]
+    'takes about 461 people of each value'
+    """
+    wanted = math.ceil(math.log(1 / delta) / (2 * values * NEAR**2))
+    return (
+        f"{people} test people are too few: a release that tells nothing could not be told from one that tells all. A bound within "
+        f"{100 * NEAR:g} points of guessing takes about {wanted:,} people of each value"
+    )
+
+
+def _tallies(rows: Array, releases: int) -> Array:
+    """Probabilities (symbols, tallies) of how often each output comes in so many releases: multinomial, given a row of one release."""
+    outputs = rows.shape[1]
+    if releases == 1:
+        return rows
+    drawn = np.array(list(combinations_with_replacement(range(outputs), releases)))
+    each = np.bincount((drawn + outputs * np.arange(len(drawn))[:, None]).ravel(), minlength=len(drawn) * outputs).reshape(-1, outputs)
+    orders = gammaln(releases + 1) - gammaln(each + 1).sum(1)
+    return np.exp(orders + np.log(np.maximum(rows, 1e-300)) @ each.T)  # type: ignore[no-any-return]
+
+
 def _too_few(people: Sequence[Any]) -> str:
     if len(people) < 2:
         return "an attribute with fewer than two values leaves nothing to guess"
@@ -428,6 +454,8 @@ def _conclude(blank: Certificate, sample: _Sample, even: Value, real: Value, del
     influence = sample.held * np.asarray(blank.prior) if known_prior else np.full((everyone, 1), 1 / everyone)
     plain = max(real.value, *blank.prior) + real.error + _slack(influence, delta)
     found = replace(blank, empirical=value, slack=slack)
+    if 1 / k + slack >= VACUOUS:
+        return replace(found, reason=too_few_for_any(everyone, k, 1 - blank.confidence))
     if bound >= VACUOUS:
         noise = "" if blank.sigma is None else f", a code of d = {blank.d} and noise of {blank.sigma:.3g}"
         return replace(found, reason=f"with {fewest} people of one value{noise} the bound would be {100 * bound:.1f} %, which says nothing")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import types
+from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -213,9 +214,9 @@ class Certified:
     people: tuple[int, ...]
     """Test people who have each value."""
     d: int
-    """Dimensions of the code that noise is added to; 0 where there is no such code."""
+    """Dimensions of the code that noise is added to, or symbols of the alphabet; 0 where there is neither."""
     sigma: float | None
-    """Deviation of the noise of one release."""
+    """Deviation of the noise of one release; null for symbols."""
     releases: int
     """How many releases of the same record, each with fresh noise, the adversary sees."""
     method: str
@@ -226,6 +227,8 @@ class Certified:
     """The bound by optimal transport, where it was asked for."""
     note: str = ""
     """What else is to be known about it, in one or two sentences."""
+    flip: float | None = None
+    """Of a release of symbols: how often one is replaced by another drawn at random."""
 
     @property
     def chance(self) -> float:
@@ -277,11 +280,11 @@ class Audit:
     def save(self, path: str | Path) -> None:
         write_text(Path(path), self.to_json() + "\n")
 
-    def report(self, path: str | Path) -> None:
-        """Write the report: one HTML file that needs nothing else."""
+    def report(self, path: str | Path, compare: Sequence[Audit] = (), pages: Sequence[str] = ()) -> None:
+        """Write the report: one HTML file that needs nothing else. Audits in `compare` join its picture; `pages` are their own reports."""
         from privet.report import render
 
-        write_text(Path(path), render(self))
+        write_text(Path(path), render(self, compare, pages))
 
     @staticmethod
     def from_json(text: str) -> Audit:
@@ -308,6 +311,7 @@ class Step:
     """What one noise level would give."""
 
     sigma: float
+    """The deviation of the noise; of symbols, how often one is replaced by another drawn at random."""
     bounds: dict[str, float | None]
     """Per private attribute the certified bound; None: not certified."""
     utility: dict[str, Figure]

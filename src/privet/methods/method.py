@@ -58,6 +58,8 @@ class Method(ABC):
     """What to do with records of another kind."""
     numbers: ClassVar[bool] = False
     """Whether a private attribute may be a number; classes are always taken."""
+    masks: ClassVar[bool] = False
+    """Whether a task may be a mask; classes are always taken."""
     dial: ClassVar[str] = ""
     """The setting that `--budget` turns: how much privacy for how much use. Empty where there is nothing to turn."""
     sweep: ClassVar[tuple[float, ...]] = ()
@@ -97,11 +99,20 @@ class Method(ABC):
             raise PrivetError(f"The method {self.name} needs at least one task: name it with --utility.")
         if data.modality not in self.modalities:
             raise PrivetError(f"The method {self.name} does not take {data.modality} records: {self.instead}.")
+        self._refuse_masks(data, private, utility)
         hidden = data.require_labels(private, "private", "fit") if self.numbers else data.require_classes(private, "private")
-        kept = data.require_classes(utility, "utility")
+        classes = [name for name in utility if data.attribute(name).kind != "mask"]
+        data.require_classes(classes, "utility")
+        kept = [data.attribute(name) for name in utility]
         data.require_records("fit")
         schema = learn_schema(data, [*private, *utility, *without])
         return Problem(schema, data, tuple(hidden), tuple(kept), pick(run.device))
+
+    def _refuse_masks(self, data: Dataset, private: Sequence[str], utility: Sequence[str]) -> None:
+        for name in (*private, *utility):
+            if data.attribute(name).kind == "mask" and not (self.masks and name in utility):
+                instead = "it takes masks as tasks only" if self.masks else "choose another attribute, or a method whose tasks may be masks"
+                raise PrivetError(f"'{name}' is a mask, and {self.name} needs a class there: {instead}.")
 
     def within(self, **ranges: tuple[float, float]) -> None:
         """Refuse a setting outside its range (both ends belong to it), before anything is learned."""

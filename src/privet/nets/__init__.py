@@ -17,8 +17,17 @@ from privet.errors import unknown
 from privet.nets import convolutions, sequences, vectors
 from privet.nets.additive import Additive
 from privet.nets.affine import Affine
+from privet.nets.channel import channel_of
 from privet.nets.code import Code
+from privet.nets.components import Components
 from privet.nets.identity import Identity
+from privet.nets.laplace import Laplace
+from privet.nets.mask import Keep, Split, Spread
+from privet.nets.nearest import Nearest
+from privet.nets.record import Record
+from privet.nets.sanitizer import Sanitizer
+from privet.nets.symbols import Quantiser, Symbols
+from privet.nets.unet import NoiseMap
 
 
 @dataclass(frozen=True)
@@ -63,8 +72,20 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "identity": lambda schema: Identity(schema.shape),
     "extractor": lambda schema, width=1.0: plan(schema).extractor(width),
     "hedge": lambda schema, dims, sigma, width=1.0, dropout=0.0: Additive(Code(schema, dims, width, dropout), sigma),
+    "codebook": lambda schema, symbols, dims, flip, width=1.0, dropout=0.0: Symbols(
+        Quantiser(Code(schema, dims, width, dropout), symbols), flip
+    ),
     "noisy-extractor": lambda schema, width=1.0, noise=1.0: Additive(plan(schema).extractor(width), noise),
+    "noise-map": lambda schema, size, loud: NoiseMap(schema.shape, size, loud),
+    "noisy-record": lambda schema, scale: Additive(Record(schema.shape), scale),
+    "dp": lambda schema, scale: Laplace(Record(schema.shape), scale),
+    "hybrid": lambda schema, dims, scale, width=1.0: Laplace(Components(plan(schema).extractor(width), dims), scale),
+    "nearest": lambda schema, groups: Nearest(schema.shape[0] or 0, groups),
     "affine": lambda schema, rank=1: Affine(schema.shape, rank),
+    "cloak": lambda schema: Spread(Keep(schema.shape)),
+    "shredder": lambda schema, outputs, width=0.25, depth=0.5: Split(schema, outputs, width, depth),
+    "channel": channel_of,
+    "sanitizer": lambda schema, width=1.0, stochastic=False: Sanitizer(schema, width, stochastic),
 }
 
 

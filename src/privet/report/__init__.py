@@ -50,8 +50,9 @@ class Example(NamedTuple):
     is_picture: bool
 
 
-def render(audit: Audit, compare: Sequence[Audit] = ()) -> str:
-    """The report on `audit`; audits in `compare` (other methods or budgets on the same data) join its picture."""
+def render(audit: Audit, compare: Sequence[Audit] = (), pages: Sequence[str] = ()) -> str:
+    """The report on `audit`; audits in `compare` (other methods or budgets on the same data) join its picture, and where they have
+    `pages` of their own, in the same order, these are linked."""
     panels = _panels(audit, compare)
     rows = [] if panels or audit.utility else _rows(audit, compare)
     return (
@@ -67,6 +68,7 @@ def render(audit: Audit, compare: Sequence[Audit] = ()) -> str:
             more_panels=max(0, len(panels) - MOST_PANELS),
             rows=rows,
             compare=compare,
+            pages={str(number): page for number, page in enumerate(pages, 1)},
             examples=_examples(audit.rebuilt),
             parts=_parts(audit),
             games=words.in_game(audit),

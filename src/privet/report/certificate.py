@@ -97,12 +97,29 @@ def repeated(own: Own) -> str:
     return "; ".join([text, *(f"{k} releases: {said}" for k, said in rest)]) + "."
 
 
+def noise(one: Certified | None) -> float | None:
+    """How strong the noise of a release is: its deviation; of symbols, the share that is replaced."""
+    return None if one is None else one.sigma if one.flip is None else one.flip
+
+
+def exactness(proved: Sequence[Certified]) -> str:
+    """What the figures were computed from, for a footnote."""
+    if all(one.flip is not None for one in proved):
+        return (
+            f"Computed from how often each of {proved[0].d} symbols occurs among people of each value, and from how often one is "
+            "replaced at random: over a finite alphabet the best adversary's answers can be gone through one by one."
+        )
+    return "Computed for real numbers; releases are rounded to a grid, so that the last digits of stored numbers show nothing more."
+
+
 def target_sentence(found: Certification) -> str:
     """Whether noise chosen on other people did what it was chosen for; empty where none was chosen."""
     if found.target is None:
         return ""
-    sigma = next((c.sigma for c in found.certificates if c.sigma is not None), None)
-    text = f"Noise of {amount(sigma)} was chosen on the select part, for a bound of {percent(found.target)} %"
+    own = next((c for c in found.certificates if noise(c) is not None), None)
+    flip = None if own is None else own.flip
+    what = f"Noise of {amount(noise(own))}" if flip is None else f"Replacing {percent(flip)} % of the symbols"
+    text = f"{what} was chosen on the select part, for a bound of {percent(found.target)} %"
     if found.met:
         return f"{text}: the test part meets it."
     return f"{text}, and the test part does NOT meet it. The figures above are what holds; no other noise was tried on the test part."
@@ -141,8 +158,10 @@ def picture(found: Certification, attribute: str, width: int = 720, height: int 
     low = min([*(line.chance for line in shown), *(v for line in shown for _, v, _ in line.points if v is not None)])
     low = max(math.floor(10 * low - 0.2) / 10, -0.1)
 
+    replaced = any(c.flip is not None for c in found.certificates)
+
     def across(sigma: float) -> float:
-        share = math.log(sigma / sigmas[0]) / (math.log(sigmas[-1] / sigmas[0]) or 1.0)
+        share = sigma / sigmas[-1] if replaced else math.log(sigma / sigmas[0]) / (math.log(sigmas[-1] / sigmas[0]) or 1.0)
         return round(frame.left + 10 + share * (frame.right - frame.left - 20), 1)
 
     def up(value: float) -> float:
@@ -156,9 +175,10 @@ def picture(found: Certification, attribute: str, width: int = 720, height: int 
         if tick % step == 0:
             parts.append(rule("grid", frame.left, frame.right, up(tick / 10), up(tick / 10)))
             parts.append(text("tick", frame.left - 9, up(tick / 10) + 4, "end", str(10 * tick)))
-    parts += [text("tick", across(s), frame.bottom + 18, "middle", f"{s:.2g}") for s in sigmas[:: 2 if width >= 600 else 4]]
-    own = next((c.sigma for c in found.certificates if c.sigma is not None), None)
-    if own is not None and sigmas[0] <= own <= sigmas[-1]:
+    ticks = [0.0, 0.3, 0.6, 0.9] if replaced else sigmas[:: 2 if width >= 600 else 4]
+    parts += [text("tick", across(s), frame.bottom + 18, "middle", f"{s:.2g}") for s in ticks]
+    own = next((noise(c) for c in found.certificates if noise(c) is not None), None)
+    if own is not None and (0 if replaced else sigmas[0]) <= own <= sigmas[-1]:
         parts.append(rule("overall", across(own), across(own), frame.top, frame.bottom))
         parts.append(text("name release", across(own), frame.top - 8, "middle", "this release"))
     ends = _apart([up(line.points[-1][1] if line.points[-1][1] is not None else 1.0) for line in shown], 17, frame)
@@ -173,7 +193,7 @@ def picture(found: Certification, attribute: str, width: int = 720, height: int 
             parts.append(dot.format(kind, across(s), up(1.0 if v is None else v), f"noise {amount(s)}, {line.name}: {said}"))
         parts.append(text(f"note {line.role}", frame.right + 2, round(end + 4, 1), "start", shorten(line.name, 22 if width >= 600 else 15)))
     parts.append(text("axis", 2, 16, "start", "right answers, %"))
-    parts.append(text("axis", frame.right, height - 8, "end", "noise: its standard deviation"))
+    parts.append(text("axis", frame.right, height - 8, "end", "share replaced at random" if replaced else "noise: its standard deviation"))
     whole = Markup('<svg class="plane" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>')
     return whole.format(width, height, _told(shown), Markup("").join(parts))
 

@@ -1,0 +1,18 @@
+"""The record itself, in the network's scale: what releases that keep a record's form start from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from privet.nets.convolutions import prepare
+
+
+class Record(nn.Module):
+    def __init__(self, shape: Sequence[int | None]) -> None:
+        super().__init__()
+        self.shape = tuple(shape)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return prepare(x)
