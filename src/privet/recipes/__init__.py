@@ -1,0 +1,1 @@
+"""Studies of papers, as TOML files; frontier/recipes.py reads them."""

@@ -1,0 +1,130 @@
+"""The page, the table and the parquet file of a comparison that was made by hand."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+from made_cells import cell
+from made_rows import comparison, row, study
+
+from privet.frontier.cells import RAW
+from privet.frontier.groups import best, groups, volume
+from privet.frontier.study import Published
+from privet.frontier.table import write_parquet
+from privet.report.frontier import beside, render, table
+
+PAPER = (
+    Published("beard", 0.588, "Figure 4", label="TIPRDC", budget=0.9),
+    Published("beard", 0.61, "Table 4", label="TIPRDC", budget=0.9, adversary="res-cl"),
+    Published("beard", 0.61, "Table 4", label="TIPRDC", budget=0.9, adversary="v-cl-19"),
+    Published("beard", 0.9, "raw", measure="balanced accuracy"),
+    Published("smiling", 0.2, "fair", label="Hedge", budget=0.58, measure="demographic parity difference"),
+)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return render(study(seeds=2, published=PAPER, notes=("GAP is left out: <why>.",)), comparison(), "privet compare --out c")
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, dict]] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.append((tag, dict(attributes)))
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.seen.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_it_is_whole_and_loads_nothing(page):
+    tags = Tags()
+    tags.feed(page)
+    assert not tags.open
+    assert not [a for _, a in tags.seen for key in ("src", "href") if (a.get(key) or "").startswith(("http", "//"))]
+    ids = [a["id"] for _, a in tags.seen if "id" in a]
+    assert len(ids) == len(set(ids))
+    for _, a in tags.seen:
+        if (a.get("href") or "").startswith("#c-"):
+            assert a["href"][1:] in ids, "a point leads nowhere"
+
+
+def test_its_script_is_the_one_that_is_allowed(page):
+    script = re.search(r"<script>(.*?)</script>", page, re.S).group(1)
+    assert base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() in page.split("</head>")[0]
+
+
+def test_what_is_not_in_the_picture_is_named(page):
+    assert "Learning diverged." in page and "TIPRDC budget 1, seed 0" in page and "&lt;why&gt;" in page
+
+
+def test_the_tip_says_settings_and_numbers(page):
+    tip = next(t for t in re.findall(r'data-tip="([^"]*)"', page) if t.startswith("Hedge budget 0.58"))
+    assert "(2 seeds)" in tip and "beard: 55.0 (52.0 to 58.0)" in tip and "no adversary above 58.0" in tip and "width 0.25" in tip
+
+
+def test_points_are_means_and_the_front_has_no_raw_data():
+    found = groups(comparison(), "", "beard", "smiling")
+    named = {group.name: group for group in found}
+    assert named["TIPRDC budget 0.9"].leak.value == pytest.approx(0.805) and len(named["TIPRDC budget 0.9"].rows) == 2
+    assert named["Hedge budget 0.58"].certified == 0.58 and named["TIPRDC budget 0"].certified is None
+    assert [found[i].name for i in best(found)] == ["Hedge budget 0.54", "Hedge budget 0.58", "TIPRDC budget 0.9", "TIPRDC budget 0"]
+    hedge = [group for group in found if group.first.cell.method == "hedge"]
+    assert 0 < volume(hedge, proved=True) < volume(hedge) < volume(found) < 1
+
+
+def test_one_seed_without_a_certificate_leaves_the_point_without():
+    rows = [row(cell("hedge", 0.58, 0), 0.55, 0.8, 0.58), row(cell("hedge", 0.58, 1), 0.55, 0.8)]
+    assert groups(rows, "", "beard", "smiling")[0].certified is None
+
+
+def test_the_papers_figures_stand_beside_ours_by_the_same_measure():
+    ours = [one.ours for one in beside(study(published=PAPER), comparison())]
+    assert [None if figure is None else round(figure.value, 3) for figure in ours] == [0.795, 0.795, None, 0.93, 0.1]
+
+
+def test_the_table_in_words():
+    said = table(study(published=PAPER), comparison())
+    assert "| TIPRDC budget 0.9 | 2 | 80.5 (77.5\u201383.5) MLP | 52.0 |" in said and "| 54.0 |" in said
+    assert "- TIPRDC budget 0.5, seed 0: Learning diverged." in said
+    widths = [len(line.split(" | ")) for line in said.splitlines() if line.startswith("| ")]
+    assert set(widths) == {6, 4}
+
+
+def test_the_parquet_file_has_a_row_per_cell(tmp_path):
+    write_parquet(tmp_path / "f.parquet", comparison())
+    frame = pd.read_parquet(tmp_path / "f.parquet")
+    assert len(frame) == len(comparison()) and frame["cell"].is_unique
+    assert set(frame["state"]) == {"done", "failed", "left"}
+    done = frame[frame["state"] == "done"]
+    assert (done["private.beard.low"] < done["private.beard.score"]).all() and (done["private.beard.adversary"] == "MLP").all()
+    hedge = frame[frame["method"] == "hedge"]
+    assert hedge["private.beard.certified"].notna().all() and frame["private.beard.certified"].dtype == "float64"
+    assert frame[frame["method"] == RAW]["private.beard.in_game"].isna().all() and done["utility.smiling.score"].notna().all()
+
+
+def test_epsilon_certifies_where_it_says_anything():
+    card = {"certificate": {"kind": "local-dp", "bounds": {"beard": 0.73}}}
+    assert row(cell("dp"), 0.6, 0.6, card=card).certified("beard") == 0.73
+    assert row(cell("dp"), 0.6, 0.6, 0.7, card=card).certified("beard") == 0.7
+    assert row(cell("dp"), 0.6, 0.6, card={"certificate": {"kind": "local-dp", "bounds": {"beard": 1.0}}}).certified("beard") is None
+
+
+def test_nothing_done_is_still_a_page(tmp_path):
+    rows = [replace(r, state="left", audit=None) for r in comparison()]
+    assert "Nothing is measured yet" in render(study(), rows)
+    write_parquet(tmp_path / "f.parquet", rows)
