@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from privet.errors import PrivetError
+from privet.exchange.cli import mount
 
 # Threads that wait by spinning cost a factor of ten where another program wants the same cores. Read when torch is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
@@ -49,14 +50,23 @@ def data_show(spec: Annotated[str, typer.Argument(help="What to read, as for --d
     out.print(show(load(spec, schema)))
 
 
+@app.command("methods", epilog="Example:  privet methods")
+def list_methods() -> None:
+    """Every way to privatize: what it takes, whether it wants a task, and what its budget turns."""
+    from privet.methods import table
+
+    out.print(table())
+
+
 @app.command(epilog="Example:  privet learn tiprdc --data portraits --private beard --budget 0.9 --set width=0.25 --out hedge")
 def learn(
-    method: Annotated[str, typer.Argument(help="hedge, tiprdc or leace")],
+    method: Annotated[str, typer.Argument(help="hedge, tiprdc, gap, ...:  privet methods  lists them all")],
     data: Data,
     private: Annotated[str, typer.Option(help="What to hide: one attribute, or several with commas")],
     folder: Out,
     utility: Annotated[str, typer.Option(help="Tasks to keep possible, for methods that take tasks")] = "",
     budget: Annotated[float | None, typer.Option(help="How much privacy for how much use; its meaning is the method's")] = None,
+    target: Annotated[float | None, typer.Option(help="Bound to aim at, of methods whose releases are certified: 0.58")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another setting; repeatable")] = None,
     without: Annotated[str, typer.Option(help="Table columns to leave out of the release's input")] = "",
     schema: SchemaFile = None,
@@ -69,8 +79,8 @@ def learn(
     from privet.work import learn_to
 
     learn_to(
-        folder, method, data, _names(private), _names(utility), budget=budget, settings=settings or [], without=_names(without),
-        schema=schema, seed=seed, device=device, resume=resume, checkpoint_rounds=checkpoint_rounds,
+        folder, method, data, _names(private), _names(utility), budget=budget, target=target, settings=settings or [],
+        without=_names(without), schema=schema, seed=seed, device=device, resume=resume, checkpoint_rounds=checkpoint_rounds,
         command=shlex.join(["privet", *sys.argv[1:]]),
     )  # fmt: skip
     again = shlex.join(["--data", data, *(["--schema", str(schema)] if schema else [])])
@@ -88,7 +98,7 @@ def audit(
     data: Annotated[str | None, typer.Option("--data", help="Records to attack with, as for learn; not for a parquet file")] = None,
     private: Annotated[str, typer.Option(help="What must not be readable, where the release's own card does not say")] = "",
     utility: Annotated[str, typer.Option(help="Tasks to try on the released records")] = "",
-    battery: Annotated[str, typer.Option(help="quick, standard or strong: how many attackers, how large, how well tuned")] = "quick",
+    battery: Annotated[str, typer.Option(help="quick, lean, standard or strong: how many attackers, how large, how well tuned")] = "quick",
     card: Annotated[Path | None, typer.Option(help="JSON file that says how an ONNX file takes its records")] = None,
     raw_from: Annotated[Path | None, typer.Option(help="audit.json of the same data, to take the figures on raw records from")] = None,
     schema: SchemaFile = None,
@@ -169,6 +179,56 @@ def gate(
         raise typer.Exit(1)
 
 
+@app.command(
+    epilog="Examples:  privet compare --data adult.parquet --private sex --utility income --methods hedge,leace --out c    "
+    "privet compare --recipe tiprdc-figure-6 --size small --out c"
+)
+def compare(
+    folder: Out,
+    data: Annotated[str | None, typer.Option("--data", help="As for learn; for a recipe, the folder that holds its files")] = None,
+    private: Annotated[str, typer.Option(help="What to hide: one attribute, or several with commas")] = "",
+    utility: Annotated[str, typer.Option(help="Tasks to keep possible")] = "",
+    methods: Annotated[str, typer.Option(help="Which to compare, with commas; all that take the data")] = "",
+    budgets: Annotated[str, typer.Option(help="'hedge=0.54,0.58;tiprdc=0.9', or a list for one method; else each method's own")] = "",
+    seeds: Annotated[int | None, typer.Option(help="How often to learn each, from seeds 0, 1, ...")] = None,
+    battery: Annotated[str | None, typer.Option(help="quick, lean, standard or strong")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="METHOD.KEY=VALUE", help="Another setting; repeatable")] = None,
+    recipe: Annotated[str | None, typer.Option(help="A study of a paper by its name, or a TOML file")] = None,
+    size: Annotated[str, typer.Option(help="Of a recipe: full, or small for minutes on two cores")] = "full",
+    workers: Annotated[int | None, typer.Option(help="How many processes work at the same time")] = None,
+    time_limit: Annotated[str | None, typer.Option(help="Stop by then, in seconds, or as 10m or 2h; the same command goes on")] = None,
+    schema: SchemaFile = None,
+    device: Device = "auto",
+) -> None:
+    """Learn and attack methods at several budgets; write the frontier of what leaks against what is of use."""
+    from privet.frontier.compare import compare_to, ending
+    from privet.frontier.words import asked, seconds
+
+    study = asked(
+        recipe, size, data, _names(private), _names(utility), methods=_names(methods), budgets=budgets, settings=settings or [],
+        seeds=seeds, battery=battery, schema=schema,
+    )  # fmt: skip
+    limit = None if time_limit is None else seconds(time_limit)
+    found = compare_to(folder, study, workers=workers, time_limit=limit, device=device, command=shlex.join(["privet", *sys.argv[1:]]))
+    out.print(ending(found, folder), markup=False)
+    if found.stopped or found.count("failed"):
+        raise typer.Exit(130 if found.stopped else 1)
+
+
+@app.command(epilog="Example:  privet maps cloak-smiling cloak-glasses --data photos/ --out maps.html")
+def maps(
+    releases: Annotated[list[Path], typer.Argument(help="Folders of cloak releases, one per task")],
+    data: Data,
+    page: Annotated[Path, typer.Option("--out", help="The page to write")],
+    schema: SchemaFile = None,
+) -> None:
+    """Draw what each task needs of a record, as cloak has learned it: over pictures, or column by column."""
+    from privet.report.maps import write
+
+    write(page, releases, data, schema)
+    out.print(f"The maps:  {page}", markup=False)
+
+
 @app.command(epilog="Example:  privet apply hedge photos/ --out released.parquet")
 def apply(
     release: Annotated[Path, typer.Argument(help="Folder of the release")],
@@ -181,6 +241,9 @@ def apply(
     from privet.apply import apply as run
 
     out.print(f"Released:  {run(release, inputs, target, _names(keep), column)}", markup=False)
+
+
+mount(app)
 
 
 def _names(words: str) -> list[str]:

@@ -1,0 +1,244 @@
+"""The collector under load, under `kill -9` and under rubbish.
+
+    python benchmarks/exchange.py load                  submissions a second, next to a bare handler that commits one row
+    python benchmarks/exchange.py kills                 20 kills during 2,000 submissions, on SQLite and on PostgreSQL
+    python benchmarks/exchange.py fuzz                  20,000 malformed bodies
+
+`load` sends sealed records of 4 kB over 64 connections to `privet serve`, and to a FastAPI handler that reads the same body and commits
+one row to the same kind of database with the same settings; they take turns. The goal is a ratio of 0.6. The exit code is 1 where it
+is missed, where an acknowledged record is lost or doubled, where an orphan is left, or where rubbish gets another answer than 4xx.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+import uvicorn
+from fastapi import FastAPI, Request
+from starlette.concurrency import run_in_threadpool
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "exchange"))
+
+from crowd import SIZE, Connection, killed, request, requests_for
+from memory import machine
+from rubbish import malformed
+from world import Server, binaries, port, postgres, settle, world
+
+from privet.exchange.store import Store, engine
+from privet.progress import console
+
+GOAL = 0.6
+
+
+async def drive(at: int, requests: list[tuple[str, bytes]], connections: int) -> tuple[float, list[float]]:
+    """Seconds for all of them, and of each."""
+    queue = iter(requests)
+    times: list[float] = []
+
+    async def one() -> None:
+        connection = Connection(at)
+        for _, content in queue:
+            started = time.perf_counter()
+            status, body = await connection.ask(content)
+            if status not in (200, 201):
+                raise RuntimeError(f"{status} {body!r}")
+            times.append(time.perf_counter() - started)
+        connection.close()
+
+    started = time.perf_counter()
+    await asyncio.gather(*(one() for _ in range(connections)))
+    return time.perf_counter() - started, times
+
+
+@contextlib.contextmanager
+def databases(words: list[str]) -> Iterator[Iterator[tuple[str, str | None]]]:
+    with contextlib.ExitStack() as stack:
+
+        def each() -> Iterator[tuple[str, str | None]]:
+            if "sqlite" in words:
+                yield "sqlite", None
+            if "postgresql" in words and binaries() is not None:
+                yield "postgresql", stack.enter_context(postgres()).url
+
+        yield each()
+
+
+def answers(at: int, seconds: float = 60.0) -> None:
+    """Wait until somebody listens there."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", at), 1):
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"nobody listens on port {at}")
+
+
+def load(options: argparse.Namespace) -> bool:
+    found: dict[str, Any] = {"machine": machine(), "connections": options.connections, "bytes": 0, "databases": {}}
+    good = True
+    with databases(options.databases) as each:
+        for name, db in each:
+            with tempfile.TemporaryDirectory(prefix="privet-load-") as place:
+                result = _load(Path(place), db, options)
+            found["bytes"] = result.pop("bytes")
+            found["databases"][name] = result
+            good &= result["ratio"] >= GOAL
+    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+    return good
+
+
+def _load(folder: Path, db: str | None, options: argparse.Namespace) -> dict[str, Any]:
+    made = world(size=SIZE)
+    store = Store(db or f"sqlite:///{folder / 'ours' / 'collector.db'}")
+    (folder / "ours").mkdir()
+    store.upgrade()
+    settle(made, store, folder / "ours" / "blobs")
+    store.engine.dispose()
+    server = Server(folder / "ours", db).start()
+    bare_port = port()
+    bare_db = db or f"sqlite:///{folder / 'bare.db'}"
+    bare = subprocess.Popen([sys.executable, __file__, "bare", "--db", bare_db, "--port", str(bare_port)])
+    rates: dict[str, list[float]] = {"privet": [], "bare": []}
+    times: dict[str, list[float]] = {"privet": [], "bare": []}
+    work = {"privet": 0.0, "bare": 0.0}
+    assert server.process is not None
+    try:
+        answers(bare_port)
+        size = len(requests_for(made, 1)[0][1].partition(b"\r\n\r\n")[2])
+        for turn in range(options.turns + 1):
+            for who, at, path, pid in (("privet", server.port, None, server.process.pid), ("bare", bare_port, "/bare", bare.pid)):
+                batch = requests_for(made, options.records if turn else 200, path)
+                before = worked(pid)
+                seconds, each = asyncio.run(drive(at, batch, options.connections))
+                if turn:  # the first is for warming up
+                    rates[who].append(len(batch) / seconds)
+                    times[who] += each
+                    work[who] += worked(pid) - before
+                    console.print(f"{(db or 'sqlite').partition('+')[0]} {who}: {rates[who][-1]:.0f}/s", highlight=False)
+    finally:
+        server.stop()
+        bare.terminate()
+        bare.wait()
+    result: dict[str, Any] = {"bytes": size}
+    for who in rates:
+        ordered = sorted(times[who])
+        result[who] = {
+            "per_second": [round(rate, 1) for rate in rates[who]], "p50_ms": round(1000 * statistics.median(ordered), 2),
+            "p99_ms": round(1000 * ordered[int(0.99 * len(ordered))], 2), "processor_ms": round(1000 * work[who] / len(ordered), 3),
+        }  # fmt: skip
+    ratios = [a / b for a, b in zip(rates["privet"], rates["bare"], strict=True)]
+    return {**result, "ratios": [round(r, 3) for r in ratios], "ratio": round(statistics.median(ratios), 3)}
+
+
+def worked(pid: int) -> float:
+    """Seconds of processor time that a process has had: of use where others want the processor too."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def bare(options: argparse.Namespace) -> bool:
+    """The reference: reads the body, commits one row."""
+    rows = sa.Table("bare", sa.MetaData(), sa.Column("id", sa.String(32), primary_key=True), sa.Column("size", sa.Integer))
+    where = engine(options.db)
+    rows.metadata.create_all(where)
+    app = FastAPI()
+
+    def commit(name: str, size: int) -> None:
+        with where.begin() as connection:
+            connection.execute(sa.insert(rows).values(id=name, size=size))
+
+    @app.post("/bare", status_code=201)
+    async def handle(request: Request) -> dict[str, int]:
+        content = await request.body()
+        await run_in_threadpool(commit, request.headers["idempotency-key"], len(content))
+        return {"size": len(content)}
+
+    uvicorn.run(app, host="127.0.0.1", port=options.port, log_config=None, access_log=False)
+    return True
+
+
+def kills(options: argparse.Namespace) -> bool:
+    found: dict[str, Any] = {"machine": machine(), "databases": {}}
+    with databases(options.databases) as each:
+        for name, db in each:
+            with tempfile.TemporaryDirectory(prefix="privet-kills-") as place:
+                found["databases"][name] = killed(Path(place), db, options.kills, options.records, options.connections)
+            console.print(f"{name}: {found['databases'][name]}", highlight=False)
+    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+    return all(result["lost"] == result["doubled"] == result["orphans"] == 0 for result in found["databases"].values())
+
+
+def fuzz(options: argparse.Namespace) -> bool:
+    """Malformed submissions over real sockets, to an open and to a sealed campaign: only refusals, nothing stored, still up."""
+    statuses: Counter[int] = Counter()
+    stored = 0
+    with tempfile.TemporaryDirectory(prefix="privet-fuzz-") as place:
+        folder = Path(place) / "collector"
+        folder.mkdir()
+        store = Store(f"sqlite:///{folder / 'collector.db'}")
+        store.upgrade()
+        campaigns = [world("open"), world("sealed")]
+        for made in campaigns:
+            settle(made, store, folder / "blobs")
+        server = Server(folder).start()
+
+        async def crowd() -> None:
+            todo = (
+                request(f"/v1/campaigns/{made.id}/submissions", body, extra)
+                for made in campaigns
+                for body, extra in malformed(made, options.records // 2)
+            )
+
+            async def one() -> None:
+                connection = Connection(server.port)
+                for content in todo:
+                    statuses[(await connection.ask(content))[0]] += 1
+                connection.close()
+
+            await asyncio.gather(*(one() for _ in range(options.connections)))
+
+        started = time.perf_counter()
+        asyncio.run(crowd())
+        seconds = time.perf_counter() - started
+        stored = sum(len(store.rows(made.id, 0, 10)) for made in campaigns)
+        blobs = sum(path.parent.name != "parts" for path in (folder / "blobs").glob("*/*"))
+        ended = server.stop()
+    found = {"statuses": dict(statuses), "rows": stored, "blobs": blobs, "exit_code": ended, "seconds": round(seconds, 1)}
+    sys.stdout.write(json.dumps({"machine": machine(), **found}, indent=1) + "\n")
+    return all(400 <= status < 500 for status in statuses) and not stored and not blobs and ended == 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for name in ("load", "kills", "fuzz"):
+        verb = verbs.add_parser(name)
+        verb.add_argument("--databases", nargs="+", default=["sqlite", "postgresql"])
+        verb.add_argument("--connections", type=int, default=64)
+        verb.add_argument("--records", type=int, default={"load": 3000, "kills": 2000, "fuzz": 20_000}[name])
+        verb.add_argument("--turns", type=int, default=3)
+        verb.add_argument("--kills", type=int, default=20)
+    reference = verbs.add_parser("bare")
+    reference.add_argument("--db", required=True)
+    reference.add_argument("--port", type=int, required=True)
+    options = parser.parse_args()
+    sys.exit(0 if {"load": load, "kills": kills, "fuzz": fuzz, "bare": bare}[options.verb](options) else 1)
+
+
+if __name__ == "__main__":
+    main()

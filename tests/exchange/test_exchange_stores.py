@@ -1,0 +1,101 @@
+"""Other databases and other places for records: migrations, PostgreSQL, S3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from world import Postgres, world
+
+from conftest import Start
+from privet.errors import PrivetError
+from privet.exchange.blobs import Blob, Missing, Remote
+from privet.exchange.models import Base
+from privet.exchange.retention import sweep
+from privet.exchange.store import Store
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_the_migrations_end_in_the_tables_of_the_models(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    store = Store(f"sqlite:///{tmp_path / 'a.db'}" if kind == "sqlite" else request.getfixturevalue("database").url)
+    store.upgrade()
+    store.upgrade()
+    with store.engine.connect() as connection:
+        differences = compare_metadata(MigrationContext.configure(connection), Base.metadata)
+    assert differences == []
+    store.engine.dispose()
+
+
+def test_all_of_it_on_postgresql(start: Start, database: Postgres) -> None:
+    running = start(db=database.url)
+    made = world(per_person=2)
+    owner = running.settle(made)
+    content = made.body("0" * 32, made.record())
+    assert [running.submit(made, "0" * 32, content).status_code for _ in range(2)] == [201, 200]
+    assert running.submit(made, "1" * 32, content).status_code == 409
+    assert running.submit(made, "1" * 32).status_code == 201
+    assert running.submit(made, "2" * 32).status_code == 403
+    path = f"/v1/campaigns/{made.id}"
+    assert running.http.delete(f"{path}/submissions/{'0' * 32}", headers={"privet-withdraw": "ab" * 32}).status_code == 204
+    found = running.http.get(f"{path}/figures", headers={"authorization": f"Bearer {owner}"}).json()
+    assert (found["records"], found["people"], found["gone"], sum(found["by_day"].values())) == (1, 1, {"withdrawn": 1}, 1)
+    assert running.stored(made) == (1, 1)
+
+
+@pytest.mark.parametrize("url", ["nonsense", "sqlite://", "mysql://x/y", "postgresql+psycopg://nobody:x@127.0.0.1:1/x"])
+def test_a_database_that_cannot_be_used_gets_a_sentence_without_its_password(url: str) -> None:
+    with pytest.raises(PrivetError) as caught:
+        Store(url).upgrade()
+    assert ":x@" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    pytest.importorskip("s3fs")
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    import boto3
+
+    server.start()
+    host, port = server.get_host_and_port()
+    patch = pytest.MonkeyPatch()
+    given = {
+        "AWS_ACCESS_KEY_ID": "x",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+    }
+    for name, value in given.items():
+        patch.setenv(name, value)
+    boto3.client("s3").create_bucket(Bucket="records")
+    yield "s3://records/privet"
+    patch.undo()
+    server.stop()
+
+
+def test_records_in_s3(start: Start, bucket: str) -> None:
+    running = start(blobs=bucket)
+    made = world()
+    owner = running.settle(made)
+    content = made.body("0" * 32, made.record())
+    assert [running.submit(made, "0" * 32, content).status_code for _ in range(2)] == [201, 200]
+    assert running.submit(made, "1" * 32).status_code == 201
+    page = running.http.get(f"/v1/campaigns/{made.id}/records", headers={"authorization": f"Bearer {owner}"}).content
+    assert content in page
+    blobs = running.collector.blobs
+    assert isinstance(blobs, Remote)
+    blobs.put(Blob(made.id, "f" * 64), b"nobody's")
+    assert sweep(running.collector.store, blobs, running.collector.watch, older=0) == 1
+    [first, _] = running.collector.store.rows(made.id, 0, 10)
+    path = f"/v1/campaigns/{made.id}/submissions/{'0' * 32}"
+    assert running.http.delete(path, headers={"privet-withdraw": "ab" * 32}).status_code == 204
+    with pytest.raises(Missing):
+        blobs.get(Blob(made.id, first.blob))
+    assert running.http.get("/healthz").status_code == 200
+
+
+def test_a_store_that_nobody_knows_gets_a_sentence() -> None:
+    with pytest.raises(PrivetError):
+        Remote("nonsense://x/y")
