@@ -13,6 +13,7 @@ from rich.console import Console
 
 from privet.errors import PrivetError
 from privet.exchange.cli import mount
+from privet.language.cli import lm_app
 
 # Threads that wait by spinning cost a factor of ten where another program wants the same cores. Read when torch is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
@@ -244,6 +245,7 @@ def apply(
 
 
 mount(app)
+app.add_typer(lm_app, name="lm")
 
 
 def _names(words: str) -> list[str]:

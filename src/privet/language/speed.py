@@ -1,0 +1,72 @@
+"""Training time against the plain model's: tokens per second, of both in turn in one process, so that a busy machine slows both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+
+from privet.data.dataset import Array
+from privet.data.schema import PAD, Inputs
+from privet.feed import Feed
+from privet.game import Game, Run
+from privet.language.models import build
+from privet.language.private import Spending, cell, learn_private
+from privet.language.regularizers import AUTHOR, lesson
+from privet.language.train import Settings
+
+
+class Speed(NamedTuple):
+    tokens_per_second: float
+    plain: float
+    """Of the unregularised model, measured in turn with it."""
+
+    @property
+    def ratio(self) -> float:
+        return self.tokens_per_second / self.plain
+
+
+def measure(
+    settings: Settings, ids: Array, author: Array, vocabulary: int, device: torch.device, rounds: int = 20, turns: int = 3
+) -> Speed:
+    """The best of so many turns of so many steps each, after one that is not counted."""
+    tokens = float((ids[:, 1:] != PAD).sum()) / len(ids) * min(settings.batch, len(ids)) * rounds
+    steps = [_steps(one, ids, author, vocabulary, device, rounds) for one in (settings, replace(settings, regularizer="none"))]
+    best = [float("inf")] * len(steps)
+    for turn in range(turns + 1):
+        for place, step in enumerate(steps):
+            taken = _timed(step, device)
+            best[place] = min(best[place], taken) if turn else best[place]
+    return Speed(tokens / best[0], tokens / best[1])
+
+
+def _steps(settings: Settings, ids: Array, author: Array, vocabulary: int, device: torch.device, rounds: int) -> Callable[[], None]:
+    """Something to call that trains for so many steps."""
+    private = settings.regularizer == "dp"
+    kind = cell(settings.model) if private else torch.nn.LSTM
+    model = build(settings.model, vocabulary, settings.width, settings.layers, settings.dropout, settings.longest, kind)
+    run, batch = Run(progress=False, device=str(device)), min(settings.batch, len(ids))
+    if private:
+        spending = Spending(epsilon=settings.epsilon, delta=1e-5, clip=settings.clip, rate=batch / len(ids), steps=rounds)
+        return lambda: _forget(learn_private(model, ids, spending, settings.lr, run, "", device, noise=1.0))
+    made = lesson(
+        model, settings.regularizer, settings.weight, authors=int(author.max()) + 1, width=settings.width, margin=settings.margin,
+        lr=settings.lr, epochs=rounds / max(1, len(ids) // batch),
+    )  # fmt: skip
+    game = Game(made.modules, [made.phase], Feed(Inputs(ids), {AUTHOR: author}, device), batch, settings.seed, "")
+    return lambda: game.play(run)
+
+
+def _forget(_result: object) -> None:
+    return None
+
+
+def _timed(step: Callable[[], None], device: torch.device) -> float:
+    start = time.perf_counter()
+    step()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - start

@@ -1,0 +1,138 @@
+"""The whole audit on small texts: every figure is there, the page holds no text of an author, and the same words go on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from letters import letters, own_word
+from typer.testing import CliRunner
+
+from privet.errors import PrivetError
+from privet.evidence.figures import Figure
+from privet.language.audit import LanguageAudit, audit_to, verdict
+from privet.language.cli import lm_app
+from privet.language.reading import Reading
+from privet.language.report import render, steps
+from privet.language.train import Settings, Trained
+from privet.language.work import train_to
+
+TINY = Settings(width=16, vocabulary=300, longest=24, epochs=2, batch=16, lr=1e-2)
+PATTERNS = ("the key is # #", "meet @ at #")
+WORDS = {"author": "author", "authors": 6, "canaries": 2, "repeats": (0, 3), "patterns": PATTERNS, "device": "cpu", "progress": False}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = letters(32)
+    frame = pd.DataFrame({"text": data.records, "author": [f"a{one}" for one in data.people]})
+    frame["gender"] = ["f" if one % 2 else "m" for one in data.people]
+    path = tmp_path_factory.mktemp("data") / "letters.parquet"
+    frame.to_parquet(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def done(file: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LanguageAudit]:
+    folder = tmp_path_factory.mktemp("audit")
+    return folder, audit_to(folder, str(file), ["triplet:1"], TINY, **WORDS)  # type: ignore[arg-type]
+
+
+def test_every_figure_is_there(done: tuple[Path, LanguageAudit]) -> None:
+    folder, found = done
+    assert [one.name for one in found.models] == ["none", "triplet:1"]
+    for one in found.models:
+        assert one.exposure is not None and one.exposure.n == 2 and set(one.by_repeats) == {0, 3}
+        assert one.identified is not None and one.tab_excess is not None and one.tab_canaries is not None
+        assert len(one.membership) == 6 and len(one.tab) == len(one.tries) and one.time_ratio > 0 and one.speed > 0
+        assert {group.by for group in one.groups} == {"gender", "words written"}
+    told = json.loads((folder / "language.json").read_text())
+    assert told["models"][0]["canaries"][0]["canary"]["pattern"] == PATTERNS[0]
+    assert told["verdict"] == found.verdict
+
+
+def test_the_page_is_whole_and_holds_no_text_of_an_author(done: tuple[Path, LanguageAudit]) -> None:
+    page = (done[0] / "report.html").read_text()
+    assert page.count('<svg class="plane"') == 3 and "nan" not in page and "http" not in page.replace("http-equiv", "")
+    assert not any(own_word(author) in page for author in range(32))
+    assert page == render(done[1])
+
+
+def test_the_same_words_train_nothing_again_and_other_words_are_refused(
+    done: tuple[Path, LanguageAudit], file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(PrivetError, match="other settings"):
+        audit_to(done[0], str(file), [], TINY.with_words(["epochs=3"]), **WORDS)  # type: ignore[arg-type]
+    monkeypatch.setattr("privet.language.audit.learn", lambda *_, **__: pytest.fail("it was trained before"))
+    again = audit_to(done[0], str(file), ["triplet:1"], TINY, **WORDS)  # type: ignore[arg-type]
+    assert [one.exposure for one in again.models] == [one.exposure for one in done[1].models]
+
+
+def test_a_model_is_trained_from_the_command_line(file: Path, tmp_path: Path) -> None:
+    words = [
+        "train",
+        "--data",
+        str(file),
+        "--author",
+        "author",
+        "--out",
+        str(tmp_path / "m"),
+        "--regularizer",
+        "adversarial",
+        "--weight",
+        "0.5",
+    ]
+    words += ["--device", "cpu", "--epochs", "1", "--set", "width=8", "--set", "vocabulary=200"]
+    told = CliRunner().invoke(lm_app, words, catch_exceptions=False)
+    assert told.exit_code == 0 and "Perplexity of held-out texts" in told.output
+    assert Trained.load(tmp_path / "m").settings.weight == 0.5
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--regularizer", "dp", "--epsilon", "0"], "epsilon of 0"),
+        (["--author", "writer"], "no attribute 'writer'"),
+        (["--regularizer", "none", "--weight", "1"], "--weight is for"),
+        (["--canaries", "2", "--pattern", "no slot"], "nothing random"),
+        (["--canaries", "2", "--repeats", "often"], "whole numbers"),
+        (["--authors", "1"], "2 or more"),
+        (["--tokens", "letters"], "no tokenizer"),
+    ],
+)
+def test_wrong_words_are_one_sentence_and_leave_nothing(file: Path, tmp_path: Path, words: list[str], sentence: str) -> None:
+    asked = ["train", "--data", str(file), "--out", str(tmp_path / "m"), "--device", "cpu", *words]
+    told = CliRunner().invoke(lm_app, asked if "--author" in words else [*asked, "--author", "author"])
+    assert isinstance(told.exception, PrivetError) and sentence in str(told.exception)
+    assert not (tmp_path / "m").exists()
+
+
+def test_without_opacus_dp_names_the_extra_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [*(one for one in sys.modules if one.startswith("opacus")), "opacus"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(PrivetError, match=r"privet\[language\]"):
+        audit_to(tmp_path / "a", "nowhere.parquet", ["dp:8"], TINY)
+    with pytest.raises(PrivetError, match=r"privet\[language\]"):
+        train_to(tmp_path / "m", "nowhere.parquet", TINY.regularized("dp:8"))
+
+
+def test_the_verdict_says_when_nothing_was_shown(done: tuple[Path, LanguageAudit]) -> None:
+    plain = done[1].models[0]
+
+    def like(name: str, perplexity: float, below: float) -> Reading:
+        figure = Figure(perplexity, perplexity, perplexity, 6, 1.0)
+        return replace(plain, name=name, perplexity=figure, canaries=[one._replace(bits=one.bits - below) for one in plain.canaries])
+
+    own = plain.perplexity.value
+    assert "none has a mean exposure" in verdict([plain, like("triplet:1", own, 0.0)])
+    assert "none can be compared" in verdict([plain, like("triplet:1", 2 * own, 9.0)])
+    assert "triplet:1 lowers" in verdict([plain, like("triplet:1", 1.02 * own, 9.0)])
+    assert "Only the plain" in verdict([plain])
+
+
+def test_ticks_are_round() -> None:
+    assert steps(0, 0.0123) == [0.0, 0.005, 0.01]
