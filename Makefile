@@ -12,12 +12,13 @@ BIN := .venv/bin
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint format environment clean
+.PHONY: help demo test lint format environment web clean
 
 help:
 	@echo "make demo     set up .venv, run the whole story on built-in data, print the report's path"
 	@echo "make test     set up .venv with the development tools, then lint, types, tests and doctests"
 	@echo "make lint     ruff and mypy only"
+	@echo "make web      build the participant's and the collector's page into the package (needs npm)"
 	@echo "make format   let ruff put the code in shape"
 	@echo "make clean    remove .venv and the caches"
 
@@ -43,6 +44,14 @@ format: .venv/.installed-dev
 
 environment: .venv/.installed-dev
 
+web: web/node_modules/.installed
+	@$(PYTHON) web/build.py
+
+web/node_modules/.installed: web/package.json
+	@echo "== Fetching onnxruntime-web and libsodium"
+	@cd web && npm install --silent --ignore-scripts --no-package-lock --no-audit --no-fund
+	@touch $@
+
 # The stamps say when pyproject.toml was last installed; while it is unchanged nothing is installed again.
 .venv/.installed: pyproject.toml
 	$(call venv)
@@ -66,5 +75,5 @@ endef
 
 clean:
 	@echo "== Removing .venv and the caches"
-	@rm -rf .venv build dist src/privet.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv build dist src/privet.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis web/node_modules
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

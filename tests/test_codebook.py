@@ -13,6 +13,7 @@ from privet import certify
 from privet.adversaries.adversary import silent
 from privet.adversaries.bits import Bits
 from privet.adversaries.logistic import Logistic
+from privet.auditor.averaged import averaged
 from privet.auditor.contest import attempt, see
 from privet.data.dataset import PARTS, Dataset
 from privet.data.schema import learn_schema
@@ -140,6 +141,13 @@ def test_no_attack_found_beats_the_bound_and_repeats_are_granted_at_most_the_sym
     itself = certify_alphabet(symbols, 3, None, test.labels["u"], test.people, "u", TWO).bound
     assert itself is not None and found[4].bound is not None and found[16].bound is not None
     assert found[1].bound < found[4].bound < found[16].bound <= itself + 16 * 4 * ROUNDING + 1e-8
+
+
+def test_the_average_of_many_releases_is_the_channel(release: Release, data: Dataset) -> None:
+    flipped = certify.with_sigma(release, 0.4)
+    many = averaged(flipped, 400)
+    x = release.schema.inputs(data.part("test"))[:20]
+    assert np.abs(many(x, seed=0) - response(4, 0.4)[certify.codes(flipped, data.part("test"), CPU)[:20]]).max() < 5 * np.sqrt(0.25 / 400)
 
 
 def test_what_reads_whole_numbers_reads_symbols(data: Dataset) -> None:

@@ -14,6 +14,7 @@ from rich.console import Console
 from privet.errors import PrivetError
 from privet.exchange.cli import mount
 from privet.language.cli import lm_app
+from privet.language.words_cli import mount as mount_words
 
 # Threads that wait by spinning cost a factor of ten where another program wants the same cores. Read when torch is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
@@ -246,6 +247,7 @@ def apply(
 
 mount(app)
 app.add_typer(lm_app, name="lm")
+mount_words(app)
 
 
 def _names(words: str) -> list[str]:

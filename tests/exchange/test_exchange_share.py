@@ -276,6 +276,14 @@ def test_nothing_is_left_of_a_campaign_that_could_not_be_made(release: Path, col
     assert not (tmp_path / "no").exists()
 
 
+def test_a_published_audit_shows_nobody(tmp_path: Path) -> None:
+    shown = {"measure": "PSNR in dB", "value": 21.0, "n": 9, "originals": ["SOMEBODY"], "rebuilt": ["SOMEBODY AGAIN"]}
+    audit = {"release": {"sha256": {"graph": "a" * 64}}, "rebuilt": [shown], "readings": [{"attribute": "beard"}]}
+    published = json.loads(campaigns.figures_of(json.dumps(audit).encode(), "a" * 64, tmp_path / "audit.json"))
+    assert "SOMEBODY" not in json.dumps(published)
+    assert published["readings"] == audit["readings"] and published["rebuilt"][0]["value"] == 21.0
+
+
 def test_the_audit_of_another_release_is_refused(collector: Running, release: Path, tmp_path: Path) -> None:
     audit = tmp_path / "audit.json"
     audit.write_text(json.dumps({"release": {"sha256": {"graph": "0" * 64}}}))

@@ -13,6 +13,7 @@ from privet.adversaries.view import View
 from privet.data.dataset import Array, Dataset
 from privet.feed import Feed
 from privet.nets.additive import Additive
+from privet.nets.averaged import Averaged
 from privet.nets.symbols import Symbols
 from privet.release import Release
 
@@ -104,12 +105,12 @@ class Released:
 
     def _adds(self) -> bool:
         """Whether noise comes last, so that a record's code can be kept and only its noise drawn anew."""
-        return type(self.release.module) in (Additive, Symbols) and None not in self.release.shape
+        return type(self.release.module) in (Additive, Symbols, Averaged) and None not in self.release.shape
 
     @torch.no_grad()
     def _drowned(self, code: Tensor) -> Tensor:
         module, law = self.release.module, self.release.noise
-        assert isinstance(module, Additive | Symbols) and law is not None
+        assert isinstance(module, Additive | Symbols | Averaged) and law is not None
         return module.drown(code, law.sample(len(code), 0, code.device), code)
 
     def _codes(self, indices: list[Array]) -> Iterator[Tensor]:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from dataclasses import replace
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from privet.nets.additive import Additive
+from privet.nets.averaged import Averaged
 from privet.nets.symbols import Symbols
 from privet.release import Release
+
+SMALL = 1024
+"""Numbers in a record's noise of which many draws fit into memory at once."""
 
 
 def averaged(release: Release, k: int) -> Release:
     """A release whose every record is the mean of k releases with independent noise."""
+    law, last = release.noise, type(release.module) in (Additive, Symbols)
+    if law is not None and last and None not in law.shape and math.prod(size or 1 for size in law.shape) <= SMALL:
+        module = Averaged(cast(Additive | Symbols, release.module), k)
+        return Release(release.schema, ("averaged", {}), module, replace(law, shape=(k, *law.shape)), release.card)
     return Release(release.schema, ("averaged", {}), _Mean(release, k), None, {**release.card, "random": True})
 
 
@@ -24,17 +33,7 @@ class _Mean(nn.Module):
         self.module, self.release, self.k, self.shape = release.module, release, k, release.shape
 
     def forward(self, x: Tensor) -> Tensor:
-        once = self._releases(x)
-        total = once()
+        total = self.release.forward(x)
         for _ in range(self.k - 1):
-            total = total + once()
+            total = total + self.release.forward(x)
         return torch.div(total, self.k)
-
-    def _releases(self, x: Tensor) -> Callable[[], Tensor]:
-        """Gives a release of these records at every call; where noise comes last, the network runs for the first of them only."""
-        module, law = self.release.module, self.release.noise
-        if law is None or type(module) not in (Additive, Symbols):
-            return lambda: self.release.forward(x)
-        last = cast(Additive | Symbols, module)
-        code, length = last.body(x), x.shape[1] if x.dim() > 1 else 0
-        return lambda: last.drown(code, law.sample(len(x), length, x.device), x)

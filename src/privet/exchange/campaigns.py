@@ -178,18 +178,24 @@ def _parts(release: Path, decoder: Path | None, audit: Path | None) -> dict[str,
         except Exception:  # whatever the runtime says about a file that is no graph
             raise PrivetError(f"{decoder} is not an ONNX graph.") from None
     if "audit" in contents:
-        _check_audit(contents["audit"], hashlib.sha256(contents["graph"]).hexdigest(), found["audit"])
+        contents["audit"] = figures_of(contents["audit"], hashlib.sha256(contents["graph"]).hexdigest(), found["audit"])
     return contents
 
 
-def _check_audit(content: bytes, graph: str, path: Path) -> None:
-    """An audit of another release would promise what this one does not keep."""
+def figures_of(content: bytes, graph: str, path: Path) -> bytes:
+    """An audit as it may be published: its figures, without the records of *test* people that it shows beside what was rebuilt of them.
+
+    An audit of another release is refused: it would promise what this one does not keep.
+    """
     try:
-        about = json.loads(content)["release"]["sha256"]["graph"]
-    except (ValueError, KeyError, TypeError):
+        audit = json.loads(content)
+        about = audit["release"]["sha256"]["graph"]
+        audit["rebuilt"] = [{**one, "originals": [], "rebuilt": []} for one in audit.get("rebuilt") or ()]
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise PrivetError(f"{path} is not the audit.json of a release.") from None
     if about != graph:
         raise PrivetError(f"{path} is the audit of another release.")
+    return json.dumps(audit).encode()
 
 
 def _label(word: str) -> Label:

@@ -1,0 +1,81 @@
+"""Private words a second, and that a word's nearest is the one brute force finds. The goal: 50,000 words/s on two cores.
+
+    OMP_NUM_THREADS=2 python benchmarks/words.py
+    OMP_NUM_THREADS=2 python benchmarks/words.py --vectors glove100.parquet
+
+20,000 words with vectors of 100 numbers, drawn or from a file. What is timed is `PrivateWords.change`: noise from the operating
+system's generator and the nearest word, without reading and writing texts, which is timed beside it. The exit code is 1 where the
+median is under the goal, or where a nearest word is not the nearest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from loading import spread
+from memory import machine
+
+from privet.language.vocabulary import Vocabulary
+from privet.language.words import PrivateWords
+from privet.progress import console
+
+GOAL = 50_000
+
+
+def main() -> int:
+    given = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    given.add_argument("--vectors", type=Path, default=None)
+    given.add_argument("--words", type=int, default=20_000)
+    given.add_argument("--dimension", type=int, default=100)
+    given.add_argument("--epsilon", type=float, default=10.0)
+    given.add_argument("--changed", type=int, default=200_000)
+    given.add_argument("--repetitions", type=int, default=5)
+    given.add_argument("--device", default="cpu")
+    asked, before, random = given.parse_args(), machine(), np.random.default_rng(0)
+    vocabulary = (
+        Vocabulary.read(asked.vectors)
+        if asked.vectors
+        else Vocabulary.of([f"word{i}" for i in range(asked.words)], 0.5 * random.standard_normal((asked.words, asked.dimension)))
+    )
+    words, codes = PrivateWords(vocabulary, asked.epsilon, asked.device), random.integers(1, len(vocabulary), asked.changed)
+    words.change(codes[:2000])
+    rates = []
+    for _ in range(asked.repetitions):
+        start = time.monotonic()
+        words.change(codes)
+        rates.append(len(codes) / (time.monotonic() - start))
+        console.print(f"{rates[-1]:,.0f} words/s", highlight=False)
+    told = {
+        "goal": GOAL, "words_per_second": spread(rates), "text_words_per_second": reading(vocabulary, codes[:200_000]),
+        "not_nearest": wrong(words, 2000), "vocabulary": list(vocabulary.points.shape), "epsilon": asked.epsilon,
+        "threads": torch.get_num_threads(), "machine": before,
+    }  # fmt: skip
+    sys.stdout.write(json.dumps(told, indent=2) + "\n")
+    return int(float(np.median(rates)) < GOAL or told["not_nearest"] > 0)
+
+
+def reading(vocabulary: Vocabulary, codes: np.ndarray) -> int:
+    """Words a second from texts to codes and back."""
+    texts = vocabulary.texts(codes, np.full(len(codes) // 20, 20))
+    start = time.monotonic()
+    vocabulary.texts(*vocabulary.codes(texts))
+    return round(len(codes) / (time.monotonic() - start))
+
+
+def wrong(words: PrivateWords, n: int) -> int:
+    """How many of n points get a word that is further away than another, beyond the rounding of single precision."""
+    points = words.vocabulary.points.astype(np.float64)
+    y = 1.2 * np.random.default_rng(1).standard_normal((n, points.shape[1]))
+    found = words.nearest(torch.from_numpy(y.astype(np.float32))).cpu().numpy()
+    score = y @ points.T - (points**2).sum(1) / 2
+    return int((score.max(1) - score[np.arange(n), found] > 1e-3).sum())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+/* The release, run here: onnxruntime compiled to WebAssembly, one thread, no graphics card, nothing sent anywhere. */
+
+import { RUNTIME } from "./built.js";
+import { fresh } from "./noise.js";
+import * as ort from "./vendor/ort.wasm.min.mjs";
+
+const here = (name) => new URL(`./vendor/${name}`, import.meta.url).href;
+let ready;
+
+/** Fetch the runtime once; the browser refuses it unless its hash is the one that was built in. */
+export function load() {
+  ready ??= fetch(here("ort-wasm-simd-threaded.wasm"), { integrity: RUNTIME })
+    .then((answer) => answer.arrayBuffer())
+    .catch(() => {
+      ready = undefined;
+      throw new Error("What runs the release cannot be fetched, or is not the file that this page was built with. Load the page again.");
+    })
+    .then((binary) => {
+      ort.env.wasm.numThreads = 1;
+      ort.env.wasm.proxy = false;
+      ort.env.wasm.wasmPaths = { mjs: here("ort-wasm-simd-threaded.mjs") };
+      ort.env.wasm.wasmBinary = binary;
+      ort.env.logLevel = "error";
+    });
+  return ready;
+}
+
+async function open(graph) {
+  await load();
+  try {
+    return await ort.InferenceSession.create(graph, { executionProviders: ["wasm"] });
+  } catch {
+    throw new Error("The graph of the campaign's release cannot be run in this browser. Try  privet share  instead.");
+  }
+}
+
+const count = (shape) => shape.reduce((product, size) => product * size, 1);
+
+/** A release: picture in, released numbers out. One run at a time, because a session takes no more. */
+export class Release {
+  static async open(graph, card) {
+    const session = await open(graph);
+    if (session.inputNames.some((name) => name !== "x" && name !== "noise") || !session.outputNames.includes("z"))
+      throw new Error("The graph of the campaign's release takes something that this page does not know.");
+    return new Release(session, card);
+  }
+
+  constructor(session, card) {
+    this.session = session;
+    this.card = card;
+    this.turn = Promise.resolve();
+  }
+
+  /** Released numbers of one picture. Noise is fresh unless it is given, which is for tests. */
+  run(pixels, noise = this.noise()) {
+    const feeds = { x: new ort.Tensor("uint8", pixels, [1, ...this.card.input.shape]) };
+    if (noise) feeds.noise = new ort.Tensor("float32", noise, [1, ...this.card.noise.shape]);
+    this.turn = this.turn.catch(() => {}).then(async () => (await this.session.run(feeds, ["z"])).z.data);
+    return this.turn;
+  }
+
+  noise() {
+    return this.card.noise && fresh(this.card.noise.law, count(this.card.noise.shape));
+  }
+}
+
+/** What somebody who has the released numbers could make of them: a picture of floats in [-1, 1], if the campaign brings a decoder. */
+export class Decoder {
+  static async open(graph, card) {
+    return new Decoder(await open(graph), card);
+  }
+
+  constructor(session, card) {
+    this.session = session;
+    this.card = card;
+  }
+
+  async run(z) {
+    const feeds = { [this.session.inputNames[0]]: new ort.Tensor("float32", z, [1, ...this.card.output.shape]) };
+    return (await this.session.run(feeds))[this.session.outputNames[0]].data;
+  }
+}
