@@ -11,8 +11,8 @@ from torch import nn
 from privet.certify import certify_release
 from privet.errors import PrivetError
 from privet.game import Run
-from privet.methods.aiming import people_of
-from privet.methods.hedge import Hedge
+from privet.methods.aiming import OTHERS, people_of
+from privet.methods.hedge import Hedge, _Players
 from privet.methods.matching import Memory, success
 from privet.nets.additive import Additive
 from small import small
@@ -145,3 +145,27 @@ def test_releases_lie_on_a_grid_and_the_last_bits_tell_nothing():
 
     assert right(module.body(x) + sigma * noise) > 0.58, "the attack works on sums that are not rounded"
     assert right(z) < 0.52
+
+
+def test_tasks_are_weighed_as_asked():
+    assert Hedge(weights="2,2,1").shares(3) == pytest.approx([0.4, 0.4, 0.2])
+    assert Hedge().shares(4) == [0.25] * 4 and Hedge().shares(0) == []
+    for weights, tasks in (("1,1", 3), ("1,x", 2), ("-1,2", 2), ("0,0", 2), ("inf,1", 2)):
+        with pytest.raises(PrivetError, match="one number of 0 or more per task"):
+            Hedge(weights=weights).shares(tasks)
+    with pytest.raises(PrivetError, match="per task"):
+        Hedge(weights="1,2").problem(small("table"), ["u"], ["y"], [], Run(progress=False, device="cpu"))
+
+
+def test_a_state_is_judged_under_the_noise_that_it_needs():
+    """Codes that tell u need more noise than learning's own, codes that tell nothing need less; either way the allowance is kept."""
+    method = Hedge(dims=1, width=0.05, target=0.75, sigma=0.4)
+    problem = method.problem(small("table", 2000), ["u"], ["y"], [], Run(progress=False, device="cpu"))
+    players, others = _Players(problem, method), problem.feed(*OTHERS)
+    telling = 0.3 * (others.labels["u"].float() * 2 - 1).unsqueeze(1)
+    shown = telling + 0.4 * torch.randn(telling.shape, generator=torch.Generator().manual_seed(1))
+    assert float(success(shown, telling, others.labels["u"], telling[:0], others.labels["u"][:0], 0.4, 2)) > players.allowed[0] + 0.05
+    found, losses = players.judged(telling, others)
+    assert players.allowed[0] - 0.03 < found[0] <= players.allowed[0] and len(losses) == 1
+    quiet, _ = players.judged(torch.zeros_like(telling), others)
+    assert quiet[0] == pytest.approx(0.5, abs=1e-3)

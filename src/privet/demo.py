@@ -21,7 +21,7 @@ from privet.release import Release
 from privet.report import certificate
 from privet.report.numbers import times_in_100
 
-RECORDS, PRIVATE, TASK = 3600, "beard", "hat"
+RECORDS, PRIVATE, TASK = 4000, "beard", "hat"
 
 
 def run(folder: Path, seed: int = 0, device: str = "auto") -> Path:
@@ -44,7 +44,7 @@ def run(folder: Path, seed: int = 0, device: str = "auto") -> Path:
     console.print(f"TIPRDC hides [bold]{PRIVATE}[/bold], without knowing what the data will be used for ...")
     tiprdc = learn(TIPRDC(budget=0.9, width=0.125, warmup=1, epochs=2, lr=1e-3, seed=seed), [])
     console.print(f"Hedge hides [bold]{PRIVATE}[/bold] behind noise, and is told that {TASK} matters ...")
-    hedge = learn(Hedge(target=0.64, dims=1, sigma=0.5, epochs=6, width=0.125, batch=64, lr=3e-3, seed=seed), [TASK])
+    hedge = learn(Hedge(target=0.64, dims=1, sigma=0.5, epochs=8, width=0.125, batch=64, lr=3e-3, seed=seed), [TASK])
     console.print("Attacking both with people nobody has learned from ...")
     first = attack(tiprdc)
     second = attack(hedge, first)
