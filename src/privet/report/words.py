@@ -76,7 +76,8 @@ def _not_more(reading: Reading, figure: Figure) -> str:
     if figure.high - figure.chance > FEW:
         rows = "1 record" if figure.n == 1 else f"{figure.n:,} records"
         end = explained(figure.high, "up") if reading.is_number else times(figure.high, of, "up")
-        text += f", but with {rows} tested it could also be {end}"
+        whose = " of few people" if "over people" in figure.interval else ""  # people count there, however many records they have
+        text += f", but with {rows}{whose} tested it could also be {end}"
     return text
 
 
