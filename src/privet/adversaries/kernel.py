@@ -61,11 +61,12 @@ def solve(gram: Tensor, cross: Tensor, ridge: float) -> Tensor:
     """(G + ridge m I)^-1 c, m the mean of G's diagonal. Of features that are nearly the same, as many are where a release has few numbers,
     G has eigenvalues that are rounding, and below 0: then the ridge is taken ten times larger until it covers them."""
     floor = gram.diagonal().mean().clamp(min=1e-12) * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-    while True:
-        root, failed = torch.linalg.cholesky_ex(gram + ridge * floor)
-        if not int(failed):
-            return torch.cholesky_solve(cross, root)
-        ridge *= 10
+    root, failed = torch.linalg.cholesky_ex(gram + ridge * floor)
+    if not int(failed):
+        return torch.cholesky_solve(cross, root)
+    if ridge > 1:  # then it is no rounding: G itself is not finite
+        raise ValueError("the released records hold values that are not finite")
+    return solve(gram, cross, 10 * ridge)
 
 
 def _answer(change: Callable[[Tensor], Tensor], w: Tensor, b: Tensor, weights: Tensor, mean: Array, is_class: bool) -> Answer:

@@ -7,6 +7,7 @@ input and output embeddings, so that the gradient of one text can be told from t
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
@@ -21,17 +22,17 @@ Scores = Callable[[Tensor], Tensor]
 """Token ids (n, t) to scores of the token that follows each, (n, t, vocabulary): all that exposure and the tab attack ask for."""
 
 
-class LanguageModel(nn.Module):
+class LanguageModel(nn.Module, ABC):
     name: ClassVar[str]
     vocabulary: int
 
+    @abstractmethod
     def states(self, ids: Tensor) -> Tensor:
         """A state (n, t, width) after every token, that knows the tokens up to it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scores(self, states: Tensor) -> Tensor:
         """Of the token that follows each state."""
-        raise NotImplementedError
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Scores (n, t, vocabulary) of the token after each, and the hidden state (n, width) once the whole text was read."""

@@ -31,7 +31,7 @@ from privet.errors import PrivetError, unknown
 from privet.evidence.information import gaussian_bound
 from privet.feed import Batch, Feed
 from privet.game import Game, Move, Phase, Player, Run
-from privet.methods.collaborative import _files as model_files
+from privet.methods.collaborative import model_files
 from privet.methods.method import Method, Problem
 from privet.nets.convolutions import prepare
 from privet.nets.mask import Cover, Keep, Spread, feature_names, groups, kept

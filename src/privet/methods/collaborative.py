@@ -102,7 +102,7 @@ class Collaborative(Method):
             (self.utility_model, problem.utility, "utility_model"),
             (self.privacy_model, problem.private, "privacy_model"),
         ):
-            for name, file in _files(words, attributes, key).items():
+            for name, file in model_files(words, attributes, key).items():
                 models[name] = (file, None)
         absent = next((name for name in models if name not in known), None)
         if absent is not None:
@@ -222,10 +222,10 @@ def _prior(problem: Problem, attribute: Attribute) -> Tensor:
     return counts / counts.sum()
 
 
-def _files(words: str, attributes: Sequence[Attribute], key: str) -> dict[str, str]:
+def model_files(words: str, attributes: Sequence[Attribute], key: str) -> dict[str, str]:
     """Which file serves which attribute.
 
-    >>> _files("a.onnx", [Attribute("sex", "binary")], "privacy_model"), _files("sex=a.onnx", [], "privacy_model")
+    >>> model_files("a.onnx", [Attribute("sex", "binary")], "privacy_model"), model_files("sex=a.onnx", [], "privacy_model")
     ({'sex': 'a.onnx'}, {'sex': 'a.onnx'})
     """
     found = {}
