@@ -99,7 +99,7 @@ class _Audit:
 
     def run(self, rebuild: bool, raw: bool, raw_from: Audit | None) -> Audit:
         started = time.monotonic()
-        inputs = _inputs(self.release)
+        inputs = given_inputs(self.release)
         earlier = _known(raw_from, self.data, self.name, inputs, {name: self._role(name) for name in self.wanted})
         names = [*self.wanted, *self.others]
         self.parts = see(self.release, self.data, names, self.device)
@@ -312,7 +312,7 @@ def _with_raw(found: People | str, earlier: Audit | None) -> People | str:
     return replace(found, raw=old.raw) if old else found
 
 
-def _inputs(release: Release) -> str:
+def given_inputs(release: Release) -> str:
     """Names what the release takes of a record: raw figures of another choice of columns are other figures."""
     return hashlib.sha256(json.dumps(release.schema.plain.to_json(), sort_keys=True).encode()).hexdigest()
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.evidence.leakage import _codes, accuracy, chance, confusion
+from privet.evidence.leakage import accuracy, as_codes, chance, confusion
 
 Array = npt.NDArray[Any]
 Labels = npt.ArrayLike
@@ -131,7 +131,7 @@ def advantage(truth: Labels, guesses: Labels) -> float | None:
     >>> advantage([0, 1, 1, 1], [0, 1, 1, 1]), advantage([1, 1], [1, 1])
     (0.25, 0.0)
     """
-    codes = _codes(truth)
+    codes = as_codes(truth)
     right = accuracy(codes, guesses)
     return right - chance(codes, int(codes.max()) + 1)[0] if len(codes) else None
 
@@ -151,7 +151,7 @@ def f1(truth: Labels, guesses: Labels | None = None) -> float | None:
         table = np.asarray(truth)
         assert table.ndim == 2 and table.shape[0] == table.shape[1], f"A confusion matrix is square, this is {table.shape}."
     else:
-        truth, guesses = _codes(truth), _codes(guesses)
+        truth, guesses = as_codes(truth), as_codes(guesses)
         table = confusion(truth, guesses, 1 + int(max(truth.max(initial=0), guesses.max(initial=0))))
     seen = table.sum(0) + table.sum(1)  # 2 TP + FP + FN
     return float((2 * table.diagonal()[seen > 0] / seen[seen > 0]).mean()) if seen.any() else None
@@ -168,7 +168,7 @@ def tpr_at(truth: Labels, score: npt.ArrayLike, fpr: float = 0.01) -> float | No
     >>> tpr_at([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), tpr_at([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], fpr=0.5), tpr_at([1], [0.3])
     (0.5, 1.0, None)
     """
-    codes, scores = _codes(truth), np.asarray(score, dtype=np.float64)
+    codes, scores = as_codes(truth), np.asarray(score, dtype=np.float64)
     assert codes.shape == scores.shape, f"{codes.shape} labels do not go with {scores.shape} scores."
     assert codes.max(initial=0) <= 1, f"A rate of true positives is for two classes, but a label is {codes.max()}."
     assert np.isfinite(scores).all(), "A score is not a finite number."

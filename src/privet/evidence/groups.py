@@ -11,7 +11,7 @@ import numpy.typing as npt
 from privet.data.dataset import Attribute
 from privet.evidence.figures import Direction, Figure, Group, Risk
 from privet.evidence.intervals import clopper_pearson
-from privet.evidence.leakage import _codes, _probabilities, balanced_figure
+from privet.evidence.leakage import as_codes, as_probabilities, balanced_figure
 from privet.evidence.numbers import explained_figure
 from privet.evidence.people import accuracy_over_people
 
@@ -69,7 +69,7 @@ def risk(truth: Array, probabilities: Array, person: Array | None = None, better
     """
     truth = np.asarray(truth)
     there = truth >= 0
-    codes, table = _codes(truth[there]), _probabilities(np.asarray(probabilities)[there])
+    codes, table = as_codes(truth[there]), as_probabilities(np.asarray(probabilities)[there])
     n, own = len(codes), table[np.arange(len(codes)), codes]
     sure = own >= SURE - 1e-9
     edges = np.linspace(0, 1, 11)

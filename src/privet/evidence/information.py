@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.spatial import cKDTree
 from scipy.special import digamma
 
-from privet.evidence.leakage import _codes, _probabilities
+from privet.evidence.leakage import as_codes, as_probabilities
 
 Array = npt.NDArray[Any]
 
@@ -52,7 +52,7 @@ def usable_bits(truth: npt.ArrayLike, probabilities: npt.ArrayLike, smoothing: f
     >>> round(usable_bits([0, 1], [[1, 0], [0, 1]]).value, 4), usable_bits([0, 1], [[0.1, 0.9], [0.9, 0.1]]).value
     (1.0, 0.0)
     """
-    codes, table = _codes(truth), _probabilities(probabilities)
+    codes, table = as_codes(truth), as_probabilities(probabilities)
     assert len(table) == len(codes), f"{len(codes)} labels do not go with probabilities of shape {table.shape}."
     assert codes.max(initial=-1) < table.shape[1], f"A label is {codes.max()}, but the probabilities know only {table.shape[1]} classes."
     assert 0 <= smoothing < 1, f"Smoothing lies between 0 and 1, {smoothing} does not."
@@ -84,7 +84,7 @@ def knn_information(x: npt.ArrayLike, label: npt.ArrayLike, k: int = 3) -> Infor
     >>> round(knn_information(label[:, None], label).value, 6), knn_information(np.zeros((200, 1)), label).value
     (1.0, 0.0)
     """
-    codes, points = _codes(label), np.asarray(x, dtype=np.float64)
+    codes, points = as_codes(label), np.asarray(x, dtype=np.float64)
     assert points.ndim == 2 and len(points) == len(codes), f"{len(codes)} labels do not go with vectors of shape {points.shape}."
     assert np.isfinite(points).all(), "A vector holds something that is not a finite number."
     assert k >= 1, f"There is no {k}-th neighbour."

@@ -78,7 +78,7 @@ def auc(truth: Labels, scores: npt.ArrayLike) -> float | None:
     >>> auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), auc([1, 1], [0.3, 0.4])
     (0.75, None)
     """
-    truth, scores = _codes(truth), _numbers(scores)
+    truth, scores = as_codes(truth), _numbers(scores)
     assert len(truth) == len(scores), f"{len(truth)} labels do not go with {len(scores)} scores."
     columns = scores.shape[1] if scores.ndim == 2 else 2
     assert truth.max(initial=0) < columns, f"A label is {truth.max()}, but the scores know only {columns} classes."
@@ -104,7 +104,7 @@ def best_threshold(truth: Labels, score: npt.ArrayLike) -> float:
     >>> best_threshold([0, 0, 1, 1], [0.1, 0.3, 0.5, 0.9])
     0.4
     """
-    truth, score = _codes(truth), _numbers(score)
+    truth, score = as_codes(truth), _numbers(score)
     assert score.shape == truth.shape, f"{truth.shape} labels do not go with {score.shape} scores."
     assert truth.max(initial=0) <= 1, f"A threshold is for two classes, but a label is {truth.max()}."
     if not len(truth):
@@ -135,7 +135,7 @@ def class_weights(truth: Labels, probabilities: npt.ArrayLike) -> Array:
     >>> class_weights([0, 0, 0, 1], [[0.9, 0.1], [0.9, 0.1], [0.8, 0.2], [0.6, 0.4]]).round(2)
     array([0.7, 0.3])
     """
-    truth, table = _codes(truth), _probabilities(probabilities)
+    truth, table = as_codes(truth), as_probabilities(probabilities)
     assert len(truth) == len(table), f"{len(truth)} labels do not go with {len(table)} rows of probabilities."
     classes = table.shape[1]
     assert truth.max(initial=0) < classes, f"A label is {truth.max()}, but the probabilities know only {classes} classes."
@@ -156,7 +156,7 @@ def guess(probabilities: npt.ArrayLike, weights: npt.ArrayLike) -> npt.NDArray[n
     >>> guess([[0.9, 0.1], [0.6, 0.4]], [0.7, 0.3])
     array([0, 1])
     """
-    table, weights = _probabilities(probabilities), _numbers(weights)
+    table, weights = as_probabilities(probabilities), _numbers(weights)
     assert weights.shape == table.shape[1:], f"{weights.shape} weights do not go with {table.shape} probabilities."
     assert (weights >= 0).all() and weights.sum() > 0, "Weights are not negative, and not all zero."
     if len(weights) == 2:
@@ -174,7 +174,7 @@ def chance(truth: Labels, classes: int) -> tuple[float, float]:
     >>> chance([0, 1, 1, 1], 3)
     (0.75, 0.5)
     """
-    truth = _codes(truth)
+    truth = as_codes(truth)
     assert truth.max(initial=-1) < classes, f"A label is {truth.max()}, but there are only {classes} classes."
     if not len(truth):
         return 1 / classes, 1 / classes
@@ -202,9 +202,9 @@ def measure(
     >>> plain.value, plain.chance, round(plain.low, 3), plain.is_chance, balanced.value, area.value
     (0.75, 0.5, 0.194, True, 0.75, 1.0)
     """
-    codes = _codes(truth)
+    codes = as_codes(truth)
     people = np.arange(len(codes)) if person is None else np.asarray(person)
-    said = guesses if probabilities is None else _probabilities(probabilities).argmax(1)
+    said = guesses if probabilities is None else as_probabilities(probabilities).argmax(1)
     balanced = balanced_figure(codes, guesses, classes, better, people, confidence)
     plain = accuracy_figure(codes, said, classes, better, people, confidence)
     found = None if probabilities is None else auc_over_people(people, codes, probabilities, confidence)
@@ -256,7 +256,7 @@ def balanced_figure(
     return Figure(balanced_accuracy(table), low, high, n, chance(truth, classes)[1], better=better, interval=kind)
 
 
-def _codes(labels: Labels) -> Array:
+def as_codes(labels: Labels) -> Array:
     codes = np.asarray(labels)
     assert codes.ndim == 1, f"Labels are one row of codes, not of shape {codes.shape}."
     assert codes.size == 0 or codes.dtype.kind in "iub", f"Labels are whole numbers, not {codes.dtype}."
@@ -266,7 +266,7 @@ def _codes(labels: Labels) -> Array:
 
 
 def _pair(truth: Labels, guesses: Labels) -> tuple[Array, Array]:
-    left, right = _codes(truth), _codes(guesses)
+    left, right = as_codes(truth), as_codes(guesses)
     assert len(left) == len(right), f"{len(left)} labels do not go with {len(right)} guesses."
     return left, right
 
@@ -277,7 +277,7 @@ def _numbers(numbers: npt.ArrayLike) -> Array:
     return array
 
 
-def _probabilities(probabilities: npt.ArrayLike) -> Array:
+def as_probabilities(probabilities: npt.ArrayLike) -> Array:
     table = _numbers(probabilities)
     assert table.ndim == 2, f"Probabilities are a table of records by classes, not of shape {table.shape}."
     assert (table >= 0).all(), "A probability is negative."

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from privet.auditor import _inputs, audit
+from privet.auditor import audit, given_inputs
 from privet.data import load
 from privet.data.dataset import Dataset
 from privet.data.schema import learn_schema
@@ -52,7 +52,7 @@ def attack(cell: Cell, folder: Path, device: str, raw: Path | None) -> None:
     started = time.monotonic()
     data, release = _data(cell.audited_on), Release.load(folder / "release")
     earlier = None if raw is None else Audit.load(raw)
-    if earlier is not None and earlier.data.get("input") != _inputs(release):
+    if earlier is not None and earlier.data.get("input") != given_inputs(release):
         earlier = None
     found = audit(
         release,

@@ -12,7 +12,7 @@ from privet.evidence.figures import Figure
 from privet.language.audit import LanguageAudit
 from privet.language.exposure import BY_CHANCE
 from privet.language.reading import Reading
-from privet.report import _room
+from privet.report import jinja
 from privet.report.labels import Box, place
 
 COLOURS = {"none": 6, "adversarial": 1, "triplet": 2, "dp": 3, "reference": 0}
@@ -53,7 +53,7 @@ def render(found: LanguageAudit) -> str:
     families = list(dict.fromkeys(_family(one) for one in found.models))
     key = [(name, COLOURS[name]) for name in (*families, "reference")]
     groups = list(dict.fromkeys((group.by, group.value) for one in found.models for group in one.groups))
-    page = _room().get_template("language.html")
+    page = jinja().get_template("language.html")
     return page.render(found=found, panels=[p for p in panels if p[1]], key=key, groups=groups, colours=COLOURS, said=said, family=_family)
 
 

@@ -44,7 +44,7 @@ Line = Sequence[tuple[float, float, str]]
 
 
 def statistics_page(found: Statistics, name: str) -> str:
-    from privet.report import _room
+    from privet.report import jinja
 
     low, high = (float(np.quantile(found.critical, q)) for q in (0.01, 0.99))
     epsilons = np.geomspace(max(low, 1e-3), max(high, found.epsilon, 2e-3), 40)
@@ -53,7 +53,7 @@ def statistics_page(found: Statistics, name: str) -> str:
     ]
     rows = sorted(zip(found.words, found.count, found.stays, found.distinct, found.examples, strict=True), key=lambda row: -row[1])[:SHOWN]
     return (
-        _room()
+        jinja()
         .get_template("private_words.html")
         .render(
             name=name,
@@ -79,7 +79,7 @@ def statistics_page(found: Statistics, name: str) -> str:
 
 def curve_page(points: Sequence[Point], raw: Mapping[str, Figure], name: str) -> str:
     """What is read, kept and recovered against epsilon."""
-    from privet.report import _room
+    from privet.report import jinja
 
     both = {
         **{f"{a} (private)": {p.epsilon: p.private[a] for p in points} for a in points[0].private},
@@ -87,7 +87,7 @@ def curve_page(points: Sequence[Point], raw: Mapping[str, Figure], name: str) ->
     }
     decoded = {d: {p.epsilon: p.recovered[d] for p in points if d in p.recovered} for d in points[0].recovered}
     return (
-        _room()
+        jinja()
         .get_template("private_words.html")
         .render(
             name=name,

@@ -56,7 +56,7 @@ def render(audit: Audit, compare: Sequence[Audit] = (), pages: Sequence[str] = (
     panels = _panels(audit, compare)
     rows = [] if panels or audit.utility else _rows(audit, compare)
     return (
-        _room()
+        jinja()
         .get_template("report.html")
         .render(
             audit=audit,
@@ -84,7 +84,7 @@ def render_certificate(found: Certification) -> str:
     """The page of `privet certify`."""
     hidden = [str(name) for name in found.release.get("private") or ()]
     return (
-        _room()
+        jinja()
         .get_template("certificate.html")
         .render(
             found=found,
@@ -102,19 +102,19 @@ def render_certificate(found: Certification) -> str:
 
 
 @cache
-def _room() -> Environment:
-    room = Environment(
+def jinja() -> Environment:
+    pages = Environment(
         loader=PackageLoader("privet.report", ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    room.globals["css"] = Markup(files("privet.report").joinpath("report.css").read_text(encoding="utf-8"))
-    room.filters["held"] = lambda text: str(text).replace(" %", "\u00a0%")  # a number keeps its sign when lines break
-    room.globals.update(words=words, numbers=numbers, measures=measures, sections=sections, pictures=pictures, plots=plots)
-    room.globals["certificate"] = certificate
-    return room
+    pages.globals["css"] = Markup(files("privet.report").joinpath("report.css").read_text(encoding="utf-8"))
+    pages.filters["held"] = lambda text: str(text).replace(" %", "\u00a0%")  # a number keeps its sign when lines break
+    pages.globals.update(words=words, numbers=numbers, measures=measures, sections=sections, pictures=pictures, plots=plots)
+    pages.globals["certificate"] = certificate
+    return pages
 
 
 def _hidden(audit: Audit) -> list[str]:

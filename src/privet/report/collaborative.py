@@ -65,7 +65,7 @@ def shown(cards: Sequence[Mapping[str, Any]]) -> list[Shown]:
 
 def page(cards: Sequence[Mapping[str, Any]]) -> str:
     """One HTML page with the four pictures of all releases; `cards` are those of releases of the same data and attributes."""
-    from privet.report import _room
+    from privet.report import jinja
 
     among, first = shown(cards), cards[0]
     words = {(tuple(card["private"]), tuple(card["utility"]), card["data"]["name"]) for card in cards}
@@ -74,7 +74,7 @@ def page(cards: Sequence[Mapping[str, Any]]) -> str:
     private, utility = list(first["private"]), list(first["utility"])
     tasks = [name for name in utility if among[0].of(name, "utility") is not None]
     return (
-        _room()
+        jinja()
         .get_template("collaborative.html")
         .render(
             releases=among,

@@ -17,7 +17,7 @@ from privet.evidence.figures import Figure
 from privet.frontier.groups import Group, best, certified, groups, mean_figure, volume
 from privet.frontier.study import Published, Question, Study
 from privet.frontier.table import Row
-from privet.report import _room
+from privet.report import jinja
 from privet.report.frontier_plane import Look, picture, swatch
 from privet.report.numbers import between, listed, measured, percent
 
@@ -49,7 +49,7 @@ def render(study: Study, rows: Sequence[Row], command: str | None = None) -> str
     script = files("privet.report").joinpath("frontier.js").read_text(encoding="utf-8")
     looks = _looks(rows)
     return (
-        _room()
+        jinja()
         .get_template("frontier.html")
         .render(
             study=study, rows=rows, command=command, looks=looks, swatch=swatch, picture=picture, best=best,

@@ -12,7 +12,7 @@ from privet.evidence.figures import Figure
 from privet.frontier.groups import Group
 from privet.report.labels import Box, place, shorten
 from privet.report.numbers import between, is_number, percent, times_in_100
-from privet.report.pictures import _clamp, _start
+from privet.report.pictures import axis_start, clamp
 
 COLOURS = 8
 _SHAPES = (
@@ -60,7 +60,7 @@ class Scale(NamedTuple):
     end: float
 
     def at(self, value: float) -> float:
-        share = (_clamp(value, self.low, self.high) - self.low) / max(self.high - self.low, 1e-9)
+        share = (clamp(value, self.low, self.high) - self.low) / max(self.high - self.low, 1e-9)
         return round(self.start + share * (self.end - self.start), 1)
 
     @property
@@ -78,7 +78,7 @@ class Scale(NamedTuple):
     def of(chance: float, values: Sequence[float], start: float, end: float) -> Scale:
         """A little below chance to a little above the highest value: most releases lie far from 1."""
         known = [v for v in values if is_number(v)]
-        return Scale(_start(chance, known), min(1.02, max([chance + 0.2, *known]) + 0.02), start, end)
+        return Scale(axis_start(chance, known), min(1.02, max([chance + 0.2, *known]) + 0.02), start, end)
 
 
 def picture(points: Sequence[Group], front: Sequence[int], looks: dict[str, Look], width: int = 760, height: int = 470) -> Markup:

@@ -22,7 +22,7 @@ from privet.errors import PrivetError
 from privet.files import write_text
 from privet.nets.mask import Keep
 from privet.release import Release
-from privet.report import _room
+from privet.report import jinja
 
 SHOWN = 6
 """People in a page."""
@@ -98,7 +98,7 @@ def page(releases: Mapping[str, Release], data: Dataset) -> str:
         for name, release in releases.items()
     ]  # fmt: skip
     shown = [_png(np.broadcast_to(one, (3, *one.shape[1:])).transpose(1, 2, 0)) for one in originals]
-    return _room().get_template("maps.html").render(panels=panels, originals=shown, data_name=data.name, pictured=pictured)
+    return jinja().get_template("maps.html").render(panels=panels, originals=shown, data_name=data.name, pictured=pictured)
 
 
 def write(out: Path, folders: Sequence[Path], spec: str, schema: Path | None = None) -> None:

@@ -40,7 +40,7 @@ MOST_NAMES = 6
 """Points that can be named in a wide picture; more, or less room, and they are numbered."""
 
 
-def _start(chance: float, values: Iterable[float]) -> float:
+def axis_start(chance: float, values: Iterable[float]) -> float:
     """Lower end of a scale: a little below chance, so that chance is a place and not an edge.
 
     Guessing explains no variance; how far below none a bad model falls is nothing to draw, so there the scale is fixed.
@@ -52,7 +52,7 @@ def _start(chance: float, values: Iterable[float]) -> float:
     return max(0.0, lowest - 0.12 * (1 - chance))
 
 
-def _clamp(value: float, low: float, high: float) -> float:
+def clamp(value: float, low: float, high: float) -> float:
     return min(max(value, low), high)
 
 
@@ -61,10 +61,10 @@ def gauge(figure: Figure, role: str, raw: Figure | None = None, quiet: bool = Fa
 
     As wide as its place: only percentages across. The same numbers stand beside it as text, so it is hidden from screen readers.
     """
-    start = _start(figure.chance, [figure.value, raw.value if raw else figure.value])
+    start = axis_start(figure.chance, [figure.value, raw.value if raw else figure.value])
 
     def at(value: float) -> float:
-        return round(0.5 + 99 * _clamp((value - start) / max(1 - start, 1e-9), 0, 1), 2)
+        return round(0.5 + 99 * clamp((value - start) / max(1 - start, 1e-9), 0, 1), 2)
 
     line = Markup('<line class="{}" x1="{}%" x2="{}%" y1="{}" y2="{}"/>').format
     parts = [line("track", at(start), at(1), 11, 11), line("chance", at(figure.chance), at(figure.chance), 2, 20)]
@@ -141,15 +141,15 @@ def plane(reading: Reading, task: Reading, shown: Sequence[Point], width: int = 
     frame = Box(44, 46, width - 14, height - 62)
     pairs = [(p, p.utility) for p in shown if p.utility is not None]
     x_chance, y_chance = pairs[0][0].private.chance, pairs[0][1].chance
-    x_start = _start(x_chance, [p.private.value for p, _ in pairs])
-    y_start = _start(y_chance, [u.value for _, u in pairs])
+    x_start = axis_start(x_chance, [p.private.value for p, _ in pairs])
+    y_start = axis_start(y_chance, [u.value for _, u in pairs])
 
     def across(value: float) -> float:
-        share = (_clamp(value, x_start, 1) - x_start) / (1 - x_start + 0.02)
+        share = (clamp(value, x_start, 1) - x_start) / (1 - x_start + 0.02)
         return round(frame.right - share * (frame.right - frame.left), 1)
 
     def up(value: float) -> float:
-        share = (_clamp(value, y_start, 1) - y_start) / (1 - y_start + 0.02)
+        share = (clamp(value, y_start, 1) - y_start) / (1 - y_start + 0.02)
         return round(frame.bottom - share * (frame.bottom - frame.top), 1)
 
     line = Markup('<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>').format
@@ -217,7 +217,7 @@ def _spot(kind: Kind, x: float, y: float, lines: Sequence[str], frame: Box, size
     radius = {"release": 6, "raw": 5.5, "other": 4.5}[kind]
     lines = [shorten(line, int((frame.right - frame.left - 24) / (WIDE * size))) for line in lines]
     wide, tall = max(map(len, lines)) * WIDE * size + 20, len(lines) * 18 + 12
-    left = round(_clamp(x - wide / 2, frame.left, max(frame.left, frame.right - wide)), 1)
+    left = round(clamp(x - wide / 2, frame.left, max(frame.left, frame.right - wide)), 1)
     top = round(y + 14 if y - 14 - tall < frame.top - 40 else y - 14 - tall, 1)
     said = Markup("").join(
         Markup('<text x="{}" y="{}">{}</text>').format(left + 10, round(top + 20 + 18 * i, 1), line) for i, line in enumerate(lines)
@@ -231,10 +231,10 @@ def _spot(kind: Kind, x: float, y: float, lines: Sequence[str], frame: Box, size
 
 def strip(rows: Sequence[tuple[str, Sequence[Point]]]) -> Markup:
     """Privacy alone, one row per attribute and audit, where there is no task to weigh it against."""
-    start = min(_start(p.private.chance, [p.private.value]) for _, shown in rows for p in shown)
+    start = min(axis_start(p.private.chance, [p.private.value]) for _, shown in rows for p in shown)
 
     def at(value: float) -> float:
-        return round(97.5 - 94 * (_clamp(value, start, 1) - start) / max(1 - start, 1e-9), 2)
+        return round(97.5 - 94 * (clamp(value, start, 1) - start) / max(1 - start, 1e-9), 2)
 
     line = Markup('<line class="{}" x1="{}%" x2="{}%" y1="{}" y2="{}"/>').format
     text = Markup('<text class="{}" x="{}%" y="{}" text-anchor="{}">{}</text>').format

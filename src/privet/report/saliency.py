@@ -13,7 +13,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from privet.data.dataset import Array
-from privet.report import _room
+from privet.report import jinja
 from privet.report.labels import Box
 from privet.report.numbers import percent
 from privet.saliency import Comparison, Curve
@@ -48,7 +48,7 @@ def render(found: Comparison, strips: Sequence[Sequence[Cell]] = ()) -> str:
         for place, name in enumerate(names)
     ]
     panels = [(FILLED[fill], picture([c for c in found.curves if c.fill == fill], names, found.measure)) for fill in fills]
-    page = _room().get_template("saliency.html")
+    page = jinja().get_template("saliency.html")
     return page.render(found=found, rows=rows, fills=[FILLED[f] for f in fills], panels=panels, strips=strips, kept=f"{100 * KEPT:.0f}")
 
 
