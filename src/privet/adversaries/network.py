@@ -43,12 +43,11 @@ class Standard(nn.Module):
         if z.dtype == torch.uint8:
             return prepare(z)
         z = z.float()
-        if self.training:
-            self._learn(z.detach(), where)
+        mean, variance = self._learn(z.detach(), where) if self.training else (self.mean, self.variance)
         shape = (1, -1, *(1,) * (z.dim() - 2))
-        return ((z - self.mean.view(shape)) * (self.variance + TINY).rsqrt().view(shape)).clamp(-LIMIT, LIMIT)
+        return ((z - mean.view(shape)) * (variance + TINY).rsqrt().view(shape)).clamp(-LIMIT, LIMIT)
 
-    def _learn(self, z: Tensor, where: Tensor | None) -> None:
+    def _learn(self, z: Tensor, where: Tensor | None) -> tuple[Tensor, Tensor]:
         axes = [axis for axis in range(z.dim()) if axis != 1]
         if where is None:
             variance, mean = torch.var_mean(z, axes, correction=0)
@@ -58,9 +57,11 @@ class Standard(nn.Module):
             variance = ((z - mean[:, None]).square() * weight).sum(axes)
         self.batches += 1
         share = self.batches.reciprocal().clamp(min=SLOWEST)
-        # New tensors, not updates in place: the backward pass of this step still needs the ones it used.
-        self.mean = self.mean.lerp(mean, share)
-        self.variance = self.variance.lerp(variance, share)
+        # What this step uses are new tensors: its backward pass still needs them when the next step has moved the buffers.
+        mean, variance = self.mean.lerp(mean, share), self.variance.lerp(variance, share)
+        self.mean.copy_(mean)
+        self.variance.copy_(variance)
+        return mean, variance
 
 
 class Step(nn.Module):

@@ -93,8 +93,9 @@ class Released:
     def _at(self, indices: list[Array]) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
         held = self._code if self._held is None else self._held
         if held is not None:
-            for index in indices:
-                where = torch.as_tensor(index, device=self.feed.device)
+            # All positions go to the device at once: a copy for every batch would wait for the one before.
+            order = torch.as_tensor(np.concatenate([*indices, np.empty(0, dtype=np.int64)]), device=self.feed.device)
+            for where in torch.split(order, [len(index) for index in indices]):
                 z = held[where] if self._code is None else self._drowned(held[where])
                 yield z, {name: column[where] for name, column in self.feed.labels.items()}
             return

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from privet.adversaries.adversary import Tick, known, rank, silent
-from privet.adversaries.learned import spread
+from privet.adversaries.learned import cycle, spread
 from privet.data.dataset import Array
 
 JUDGED = 20
@@ -242,7 +242,7 @@ def train_stack(
                 grad = torch.cat([part.flatten(1) for part in grads], dim=1)
                 # Rows do not mix, so a member that has diverged is held still without a word to the others.
                 grad.masked_fill_(~loss.detach().isfinite()[:, None], 0.0)
-                optimiser.step(grad, _cycle((epoch * steps + step + 1) / (epochs * steps)))
+                optimiser.step(grad, cycle((epoch * steps + step + 1) / (epochs * steps)))
         if epoch in judged:
             now = TrainedStack(stack, own, scales).all(select_x)
             scores = [_score(select_targets[m.target], answers) for m, answers in zip(members, now, strict=True)]
@@ -298,14 +298,6 @@ def _mask(width: int, records: int, kept: int, dice: torch.Generator) -> Tensor:
     """Which units each record keeps, `kept` of 256 on average: bytes, because they are eight for one draw."""
     drawn = torch.empty((width * records + 7) // 8, dtype=torch.int64, device=dice.device).random_(-(2**63), None, generator=dice)
     return drawn.view(torch.uint8)[: width * records].view(width, records) < kept
-
-
-def _cycle(done: float) -> float:
-    """The rate along one cycle, as a share of its top: up for a fifth of the time, then down to zero, in cosines.
-
-    Smith and Topin, Super-convergence, 2019.
-    """
-    return 0.52 - 0.48 * math.cos(math.pi * done / 0.2) if done < 0.2 else 0.5 + 0.5 * math.cos(math.pi * (done - 0.2) / 0.8)
 
 
 def _score(truth: Array, answers: Array) -> float:
