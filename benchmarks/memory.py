@@ -27,6 +27,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
+import privet
 from privet.data.portraits import portraits
 from privet.progress import bar, console
 
@@ -172,7 +173,8 @@ def machine() -> dict[str, Any]:
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "load_average": [round(load, 2) for load in os.getloadavg()],
         "python": platform.python_version(),
-        **{name: version(name) for name in ("privet", "torch", "numpy", "pillow")},
+        "privet": privet.__version__,
+        **{name: version(name) for name in ("torch", "numpy", "pillow")},
     }
 
 

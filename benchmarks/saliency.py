@@ -22,6 +22,7 @@ import torch
 from memory import machine
 
 import privet
+from privet.data.dataset import Dataset
 from privet.device import place
 from privet.errors import PrivetError
 from privet.files import write_text
@@ -45,7 +46,7 @@ def main() -> int:
     words.add_argument("--out", type=Path, required=True)
     words.add_argument("--sizes", nargs="*", choices=list(SIZES), default=list(SIZES))
     words.add_argument("--only", choices=["unoise"], help="leave out what needs captum")
-    words.add_argument("--c", type=float, default=UNoise.c)
+    words.add_argument("--c", type=float, nargs="+", default=[UNoise.c], help="of several, each size takes the one best on select")
     words.add_argument("--loud", type=float, default=UNoise.loud)
     words.add_argument("--width", type=float, default=UNoise.width)
     words.add_argument("--lessons", type=float, default=UNoise.lessons)
@@ -68,7 +69,7 @@ def measure(said: argparse.Namespace) -> dict[str, Any]:
     before, started = machine(), time.monotonic()
     said.out.mkdir(parents=True, exist_ok=True)
     data, run = privet.load(said.data, said.schema), Run(device=said.device)
-    asked = {"c": said.c, "loud": said.loud, "width": said.width, "lessons": said.lessons, "epochs": said.epochs}
+    asked = {"loud": said.loud, "width": said.width, "lessons": said.lessons, "epochs": said.epochs}
     asked |= {"rough": said.rough, "seed": said.seed}
     first = UNoise(**asked)
     problem = first.problem(data, [said.private], [said.task], [], run)
@@ -76,18 +77,22 @@ def measure(said: argparse.Namespace) -> dict[str, Any]:
     service = teach(problem, first, run)
     ways: dict[str, Importance] = {}
     learned = {}
+    grey = prepare(torch.from_numpy(problem.schema.inputs(problem.view())[:1000])).mean((0, 2, 3)).to(problem.device)
     for size in said.sizes:
-        torch.manual_seed(said.seed)
-        players = Players(problem, UNoise(size=size, **asked), [service])
-        play(players, [players.drown()], problem, run)
-        learned[size] = players.judge(problem.feed("select"))
+        tries = []
+        for c in said.c:
+            torch.manual_seed(said.seed)
+            players = Players(problem, UNoise(size=size, c=c, **asked), [service])
+            play(players, [players.drown()], problem, run)
+            few, x, truth = some(problem, "select", said)
+            seen, _ = compare({"own": of_map(players.veil)}, service, x, truth, grey, data=data.name, loud=said.loud, people=few.people)
+            area = next(curve.area.value for curve in seen.curves if curve.fill == "noise")
+            tries.append((area, c, players))
+        area, c, players = max(tries, key=lambda one: one[0])
+        learned[size] = {"c": c, "area": area, "areas": {c: area for area, c, _ in tries}, **players.judge(problem.feed("select"))}
         ways[f"U-Noise {size}"] = of_map(players.veil)
 
-    test = problem.view("test")
-    few = test.take(np.sort(np.random.default_rng(said.seed).permutation(len(test))[: said.pictures]))
-    x = prepare(torch.from_numpy(problem.schema.inputs(few)[:]).to(problem.device))
-    truth = torch.as_tensor(few.labels[said.task]).to(problem.device)
-    grey = prepare(torch.from_numpy(problem.schema.inputs(problem.view())[:1000])).mean((0, 2, 3)).to(problem.device)
+    few, x, truth = some(problem, "test", said)
     taught = f"{len(problem.view()):,} other pictures"
     notes = [f"The model and each of U-Noise's maps were learned from {taught}; the other ways need no learning of their own."]
     if said.only is None:
@@ -126,6 +131,14 @@ def measure(said: argparse.Namespace) -> dict[str, Any]:
         "seconds_per_picture": dict(found.seconds),
         "learned": learned,
     }
+
+
+def some(problem: Problem, part: str, said: argparse.Namespace) -> tuple[Dataset, torch.Tensor, torch.Tensor]:
+    """A few pictures of a part, prepared, and what is true of them."""
+    all_of_it = problem.view(part)
+    few = all_of_it.take(np.sort(np.random.default_rng(said.seed).permutation(len(all_of_it))[: said.pictures]))
+    x = prepare(torch.from_numpy(problem.schema.inputs(few)[:]).to(problem.device))
+    return few, x, torch.as_tensor(few.labels[said.task]).to(problem.device)
 
 
 def teach(problem: Problem, method: UNoise, run: Run) -> Service:
