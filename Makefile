@@ -12,13 +12,15 @@ BIN := .venv/bin
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint format environment web clean
+.PHONY: help demo test lint format environment web bench bench-check clean
 
 help:
 	@echo "make demo     set up .venv, run the whole story on built-in data, print the report's path"
 	@echo "make test     set up .venv with the development tools, then lint, types, tests and doctests"
 	@echo "make lint     ruff and mypy only"
 	@echo "make web      build the participant's and the collector's page into the package (needs npm)"
+	@echo "make bench    how fast Privet is, as ratios to named references in one run; writes out/bench.json"
+	@echo "make bench-check  the same, and fail where a ratio is worse than benchmarks/ratios.json by a factor of 1.5"
 	@echo "make format   let ruff put the code in shape"
 	@echo "make clean    remove .venv and the caches"
 
@@ -37,6 +39,15 @@ lint: .venv/.installed-dev
 	@$(BIN)/ruff format --check
 	@echo "== mypy"
 	@$(BIN)/mypy
+
+bench: .venv/.installed
+	@mkdir -p out
+	@$(BIN)/privet bench --turns 7 --out out/bench.json
+
+# Ratios of two things that took turns in this run, never times: those depend on the machine.
+bench-check: .venv/.installed
+	@echo "== privet bench: is anything slower by accident?"
+	@$(BIN)/privet bench --turns 3 --check benchmarks/ratios.json
 
 format: .venv/.installed-dev
 	@$(BIN)/ruff check --fix

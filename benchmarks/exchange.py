@@ -5,8 +5,9 @@
     python benchmarks/exchange.py fuzz                  20,000 malformed bodies
 
 `load` sends sealed records of 4 kB over 64 connections to `privet serve`, and to a FastAPI handler that reads the same body and commits
-one row to the same kind of database with the same settings; they take turns. The goal is a ratio of 0.6. The exit code is 1 where it
-is missed, where an acknowledged record is lost or doubled, where an orphan is left, or where rubbish gets another answer than 4xx.
+one row to the same kind of database with the same settings; they take turns, and change who begins. The goal is a ratio of 0.6. The
+exit code is 1 where it is missed, where an acknowledged record is lost or doubled, where an orphan is left, or where rubbish gets
+another answer than 4xx.
 """
 
 from __future__ import annotations
@@ -98,8 +99,19 @@ def load(options: argparse.Namespace) -> bool:
             found["bytes"] = result.pop("bytes")
             found["databases"][name] = result
             good &= result["ratio"] >= GOAL
+    for name, result in found["databases"].items():
+        _say(f"{name}: {found['bytes']} bytes, {len(result['ratios'])} rounds of {options.records} over {options.connections} connections")
+        for who in ("privet", "bare"):
+            one = result[who]
+            rates = f"{statistics.median(one['per_second']):.0f}/s ({min(one['per_second']):.0f} to {max(one['per_second']):.0f})"
+            _say(f"  {who:<7} {rates}, p50 {one['p50_ms']} ms, p99 {one['p99_ms']} ms, processor {one['processor_ms']} ms a record")
+        _say(f"  ratio   {result['ratio']} ({min(result['ratios'])} to {max(result['ratios'])}); goal {GOAL}")
     sys.stdout.write(json.dumps(found, indent=1) + "\n")
     return good
+
+
+def _say(line: str) -> None:
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _load(folder: Path, db: str | None, options: argparse.Namespace) -> dict[str, Any]:
@@ -121,7 +133,8 @@ def _load(folder: Path, db: str | None, options: argparse.Namespace) -> dict[str
         answers(bare_port)
         size = len(requests_for(made, 1)[0][1].partition(b"\r\n\r\n")[2])
         for turn in range(options.turns + 1):
-            for who, at, path, pid in (("privet", server.port, None, server.process.pid), ("bare", bare_port, "/bare", bare.pid)):
+            both = [("privet", server.port, None, server.process.pid), ("bare", bare_port, "/bare", bare.pid)]
+            for who, at, path, pid in both if turn % 2 else both[::-1]:
                 batch = requests_for(made, options.records if turn else 200, path)
                 before = worked(pid)
                 seconds, each = asyncio.run(drive(at, batch, options.connections))
@@ -129,7 +142,7 @@ def _load(folder: Path, db: str | None, options: argparse.Namespace) -> dict[str
                     rates[who].append(len(batch) / seconds)
                     times[who] += each
                     work[who] += worked(pid) - before
-                    console.print(f"{(db or 'sqlite').partition('+')[0]} {who}: {rates[who][-1]:.0f}/s", highlight=False)
+                    _say(f"{(db or 'sqlite').partition(':')[0].partition('+')[0]} {who}: {rates[who][-1]:.0f}/s")
     finally:
         server.stop()
         bare.terminate()
@@ -231,7 +244,7 @@ def main() -> None:
         verb.add_argument("--databases", nargs="+", default=["sqlite", "postgresql"])
         verb.add_argument("--connections", type=int, default=64)
         verb.add_argument("--records", type=int, default={"load": 3000, "kills": 2000, "fuzz": 20_000}[name])
-        verb.add_argument("--turns", type=int, default=3)
+        verb.add_argument("--turns", type=int, default=5)
         verb.add_argument("--kills", type=int, default=20)
     reference = verbs.add_parser("bare")
     reference.add_argument("--db", required=True)

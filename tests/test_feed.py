@@ -57,6 +57,19 @@ def test_where_records_lie_makes_no_difference(feed, pictures):
         assert torch.equal(one.x, other.x) and torch.equal(one.labels["i"], other.labels["i"])
 
 
+@pytest.mark.parametrize("kind", ["resident", "disk"])
+def test_places_are_cut_as_arrays_are(feed, pictures, kind):
+    """An epoch's order, sent once and cut into batches, gives what each part's positions give."""
+    feed = feed if kind == "disk" else Feed(Inputs(np.array(pictures[::-1])), feed.labels, CPU)
+    order = np.random.default_rng(3).permutation(N)
+    there = feed.places(order)
+    assert len(there) == N
+    cuts = [slice(start, start + 8) for start in range(0, N, 8)]
+    for batch, cut in zip(feed.batches(there[cut] for cut in cuts), cuts, strict=True):
+        plain = feed.batch(order[cut])
+        assert torch.equal(batch.x, plain.x) and batch.labels["i"].tolist() == order[cut].tolist()
+
+
 def test_reads_ahead_while_the_batch_is_worked_on(feed):
     asked: list[int] = []
     batches = feed.batches(asked.append(i) or index for i, index in enumerate(_orders()))
@@ -124,3 +137,24 @@ def test_texts_are_cut_to_the_longest_of_the_batch(tmp_path, kind):
     for batch, index in zip(feed.batches(_orders()), _orders(), strict=True):
         assert batch.x.shape == (len(index), lengths[index].max())
         np.testing.assert_array_equal(batch.x.numpy(), ids[index][:, : lengths[index].max()])
+
+
+@pytest.mark.parametrize(("n", "size"), [(7, 8), (64, 8), (1003, 8), (5000, 16)])
+def test_an_epoch_of_texts_has_whole_batches_of_like_length(n, size):
+    lengths = np.random.default_rng(2).integers(1, 60, n)
+    ids = np.where(np.arange(60) < lengths[:, None], 7, 0).astype(np.int64)
+    feed, size = Feed(Inputs(ids), {}, CPU), min(size, n)
+    positions = np.random.default_rng(3).permutation(n)
+    order = feed.order(positions, size, np.random.default_rng(4))
+    assert sorted(order) == sorted(positions[: n // size * size]), "what is left out has to do with lengths"
+    assert order.tolist() == feed.order(positions, size, np.random.default_rng(4)).tolist()
+
+    def padded(order: np.ndarray) -> float:
+        return float(lengths[order[: n // size * size]].reshape(-1, size).max(1).mean() - lengths[order].mean())
+
+    assert padded(order) <= padded(positions) and (n < 1000 or padded(order) < 0.1 * padded(positions))
+
+
+def test_other_records_keep_their_order(feed):
+    positions = np.random.default_rng(3).permutation(N)
+    assert feed.order(positions, 8, np.random.default_rng(4)) is positions

@@ -149,3 +149,38 @@ def test_vectors_with_texts_beside_them_are_audited(vectors: Path, tmp_path: Pat
     monkeypatch.setitem(BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False))
     found: Audit = audit_to(tmp_path / "a", vectors, private=["u"], utility=["y"], battery="one", device="cpu")
     assert found.private[0].worst.score.low > 0.8
+
+
+def test_the_audit_asks_embeddings_which_words_were_in_the_texts_beside_them(
+    vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False))
+    learn_to(tmp_path / "r", "leace", str(vectors), ["u"], device="cpu")
+    bare = audit_to(tmp_path / "a", vectors, private=["u"], battery="one", device="cpu")
+    both = audit_to(tmp_path / "b", tmp_path / "r", str(vectors), battery="one", device="cpu")
+    assert [one.decoder for one in bare.rebuilt] == ["words from released vectors"]
+    assert [one.decoder for one in both.rebuilt][:2] == ["words from released vectors", "words from raw vectors"]
+    f1 = bare.rebuilt[0].figures["f1_words"]
+    assert f1.low > f1.chance + 0.05
+    assert both.rebuilt[1].value == pytest.approx(bare.rebuilt[0].value, abs=0.1)
+    with pytest.raises(PrivetError, match="no column of texts called 'y'"):
+        audit_to(tmp_path / "c", vectors, private=["u"], text="y", battery="one", device="cpu")
+
+
+def test_texts_that_were_released_are_audited(texts: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as `privet words` writes them: the attribute is read from words that tell it, with numbers beside or without."""
+    monkeypatch.setitem(BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False))
+    columns = {"text": list(texts.records), "u": texts.labels["u"].tolist(), "y": texts.labels["y"].tolist()}
+    pq.write_table(pa.table(columns), tmp_path / "plain.parquet")
+    about = {b"privet": json.dumps({"method": "words", "epsilon": 10.0}).encode()}
+    noisy = {**columns, "score": np.random.default_rng(0).random(len(texts)).tolist()}
+    pq.write_table(pa.table(noisy).replace_schema_metadata(about), tmp_path / "words.parquet")
+    found = audit_to(tmp_path / "a", tmp_path / "plain.parquet", private=["u"], utility=["y"], battery="one", device="cpu")
+    assert found.data["modality"] == "text" and found.private[0].worst.score.low > 0.8 and found.utility[0].worst.score.low > 0.8
+    told = audit_to(tmp_path / "b", tmp_path / "words.parquet", private=["u"], battery="one", device="cpu")
+    assert told.release["method"] == "words" and told.private[0].worst.score.low > 0.8
+    with pytest.raises(PrivetError, match="no column of texts called 'words'"):
+        audit_to(tmp_path / "c", tmp_path / "plain.parquet", private=["u"], text="words", battery="one", device="cpu")
+    pq.write_table(pa.table({"u": columns["u"], "y": ["a"] * len(texts)}), tmp_path / "none.parquet")
+    with pytest.raises(PrivetError, match="nothing is released"):
+        audit_to(tmp_path / "d", tmp_path / "none.parquet", private=["u"], battery="one", device="cpu")

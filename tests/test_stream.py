@@ -314,7 +314,7 @@ def test_every_batch_is_read_from_the_same_column(tmp_path):
 
 
 def test_a_kept_column_that_changes_its_kind_is_said_in_a_sentence(folders, tmp_path):
-    frame = pd.concat([_frame("table")] * 20, ignore_index=True).assign(k=[None] * 300 + ["x"] * 180)
+    frame = pd.concat([_frame("table")] * 200, ignore_index=True).assign(k=[None] * 4500 + ["x"] * 300)
     frame.to_csv(tmp_path / "in.csv", index=False)
     with pytest.raises(PrivetError, match="kept column"):
         _apply(folders["table"], tmp_path / "in.csv", ["k"])

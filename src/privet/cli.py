@@ -11,10 +11,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from privet.bench.cli import mount as mount_bench
 from privet.errors import PrivetError
 from privet.exchange.cli import mount
 from privet.language.cli import lm_app
 from privet.language.words_cli import mount as mount_words
+from privet.quantize_cli import mount as mount_export
 
 # Threads that wait by spinning cost a factor of ten where another program wants the same cores. Read when torch is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
@@ -33,6 +35,7 @@ Data = Annotated[str, typer.Option("--data", help="portraits, toy:gaussian, cele
 SchemaFile = Annotated[Path | None, typer.Option("--schema", help="TOML file that says what the columns are, where the guess is wrong")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed on the same machine gives the same result")]
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda or auto")]
+Ray = Annotated[str | None, typer.Option("--ray", metavar="auto|HOST:PORT", help="Work on this Ray cluster; docs/scale.md")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results")]
 
 
@@ -78,13 +81,17 @@ def learn(
     checkpoint_rounds: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Learn a release from the fit part of the data and write it to a folder."""
+    from privet.parallel import first, joined
     from privet.work import learn_to
 
-    learn_to(
-        folder, method, data, _names(private), _names(utility), budget=budget, target=target, settings=settings or [],
-        without=_names(without), schema=schema, seed=seed, device=device, resume=resume, checkpoint_rounds=checkpoint_rounds,
-        command=shlex.join(["privet", *sys.argv[1:]]),
-    )  # fmt: skip
+    with joined(method, device, folder) as (own, where):
+        learn_to(
+            where, method, data, _names(private), _names(utility), budget=budget, target=target, settings=settings or [],
+            without=_names(without), schema=schema, seed=seed, device=own, resume=resume, checkpoint_rounds=checkpoint_rounds,
+            command=shlex.join(["privet", *sys.argv[1:]]),
+        )  # fmt: skip
+        if not first():
+            return
     again = shlex.join(["--data", data, *(["--schema", str(schema)] if schema else [])])
     out.print(f"The release is in {folder}. Attack it:  privet audit {folder} {again} --utility TASK --out {folder}-audit", markup=False)
 
@@ -103,21 +110,25 @@ def audit(
     battery: Annotated[str, typer.Option(help="quick, lean, standard or strong: how many attackers, how large, how well tuned")] = "quick",
     card: Annotated[Path | None, typer.Option(help="JSON file that says how an ONNX file takes its records")] = None,
     raw_from: Annotated[Path | None, typer.Option(help="audit.json of the same data, to take the figures on raw records from")] = None,
+    text: Annotated[str | None, typer.Option(help="Column of texts: released as they are, or what vectors beside them stand for")] = None,
     schema: SchemaFile = None,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
     """Attack a release with people it has not seen; write audit.json, report.html and summary.md."""
+    from privet.language.beside import words_told
     from privet.report.certificate import headline
     from privet.report.words import records, sentence
     from privet.work import audit_to
 
     result = audit_to(
         folder, release, data, _names(utility), private=_names(private), card=card, battery=battery, schema=schema, seed=seed,
-        device=device, raw_from=raw_from,
+        device=device, raw_from=raw_from, text=text,
     )  # fmt: skip
     for reading in result.readings:
         out.print(f"{reading.attribute}: {sentence(reading, records(result))} {headline(result, reading)}".rstrip(), markup=False)
+    for line in words_told(result.rebuilt):
+        out.print(line, markup=False)
     out.print(f"The report:  {folder / 'report.html'}", markup=False)
 
 
@@ -201,17 +212,23 @@ def compare(
     time_limit: Annotated[str | None, typer.Option(help="Stop by then, in seconds, or as 10m or 2h; the same command goes on")] = None,
     schema: SchemaFile = None,
     device: Device = "auto",
+    ray: Ray = None,
 ) -> None:
     """Learn and attack methods at several budgets; write the frontier of what leaks against what is of use."""
-    from privet.frontier.compare import compare_to, ending
+    from privet.frontier.compare import compare_to, ending, interruptible
     from privet.frontier.words import asked, seconds
+    from privet.scale.cells import crew
 
     study = asked(
         recipe, size, data, _names(private), _names(utility), methods=_names(methods), budgets=budgets, settings=settings or [],
         seeds=seeds, battery=battery, schema=schema,
     )  # fmt: skip
     limit = None if time_limit is None else seconds(time_limit)
-    found = compare_to(folder, study, workers=workers, time_limit=limit, device=device, command=shlex.join(["privet", *sys.argv[1:]]))
+    with interruptible(), crew(ray, workers, device) as staff:
+        found = compare_to(
+            folder, study, workers=staff.workers, time_limit=limit, device=staff.device, hire=staff.hire,
+            command=shlex.join(["privet", *sys.argv[1:]]),
+        )  # fmt: skip
     out.print(ending(found, folder), markup=False)
     if found.stopped or found.count("failed"):
         raise typer.Exit(130 if found.stopped else 1)
@@ -238,16 +255,19 @@ def apply(
     target: Annotated[Path, typer.Option("--out", help="A parquet file, or a folder for one")],
     keep: Annotated[str, typer.Option(help="Columns to write beside the released records; never a private one")] = "",
     column: Annotated[str | None, typer.Option(help="The column that holds the picture, text or window")] = None,
+    ray: Ray = None,
 ) -> None:
     """Privatize files: only what the release lets through is written."""
     from privet.apply import apply as run
 
-    out.print(f"Released:  {run(release, inputs, target, _names(keep), column)}", markup=False)
+    out.print(f"Released:  {run(release, inputs, target, _names(keep), column, ray=ray)}", markup=False)
 
 
 mount(app)
 app.add_typer(lm_app, name="lm")
 mount_words(app)
+mount_bench(app)
+mount_export(app)
 
 
 def _names(words: str) -> list[str]:

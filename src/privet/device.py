@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from privet.errors import PrivetError
 
@@ -31,3 +33,55 @@ def place(module: nn.Module, device: torch.device) -> nn.Module:
 def precision(device: torch.device) -> AbstractContextManager[Any]:
     """bfloat16 where the hardware is made for it; float32 on a CPU, where results are to be the same every time."""
     return torch.autocast("cuda", dtype=torch.bfloat16) if device.type == "cuda" else nullcontext()
+
+
+@contextmanager
+def tried_kernels(device: torch.device) -> Iterator[None]:
+    """On a GPU, convolutions take the kernel that was fastest when their shape first came; for work whose shapes repeat."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = before or device.type == "cuda"
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
+
+
+class Leash:
+    """Keeps the host at most a few rounds ahead of a GPU: enough to keep it busy, few enough to tell how far it is."""
+
+    def __init__(self, device: torch.device, length: int = 4) -> None:
+        self.device, self.length = device, length
+        self._marks: deque[torch.cuda.Event] = deque()
+
+    def round(self) -> None:
+        """To be called at the end of every round; waits for the one that is `length` back."""
+        if self.device.type != "cuda":
+            return
+        self._marks.append(torch.cuda.current_stream(self.device).record_event())
+        if len(self._marks) > self.length:
+            self._marks.popleft().synchronize()
+
+
+class Lane:
+    """A stream of a GPU beside the main one, for copies that must not wait for the work queued there. Nothing on a CPU."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        if self._stream is not None:
+            self._stream.wait_stream(torch.cuda.current_stream(device))
+
+    def aside(self) -> AbstractContextManager[Any]:
+        return nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
+
+    def mark(self) -> torch.cuda.Event | None:
+        """What was put on the lane so far."""
+        return None if self._stream is None else self._stream.record_event()
+
+    def join(self, mark: torch.cuda.Event | None, tensors: Sequence[Tensor]) -> None:
+        """The main stream goes on only after the mark, and `tensors` are its own from here."""
+        if mark is None:
+            return
+        here = torch.cuda.current_stream()
+        here.wait_event(mark)
+        for tensor in tensors:
+            tensor.record_stream(here)

@@ -16,9 +16,12 @@ from torch import Tensor
 
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Inputs
+from privet.device import Lane
 
 SHARE_OF_GPU = 0.3
 """Of the free memory of a GPU, how much records may take to stay there."""
+SORTED = 50
+"""Batches of texts that are sorted by length together."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,24 @@ class Batch:
     x: Tensor
     labels: dict[str, Tensor]
     """int64 codes with -1 for missing; uint8 (n, height, width) for masks."""
+
+
+_Item = tuple[Batch, torch.cuda.Event | None] | BaseException | None
+"""What a reader hands over: a batch and when it is there, an error, or the end."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Positions of records, here and on the device: sent there once, and cut into batches without a word from here."""
+
+    here: Array
+    there: Tensor
+
+    def __len__(self) -> int:
+        return len(self.here)
+
+    def __getitem__(self, part: slice) -> Places:
+        return Places(self.here[part], self.there[part])
 
 
 class Feed:
@@ -38,32 +59,53 @@ class Feed:
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def batch(self, index: Array) -> Batch:
+    def places(self, positions: Array) -> Places:
+        return Places(positions, torch.as_tensor(positions, device=self.device))
+
+    def order(self, positions: Array, size: int, rng: np.random.Generator) -> Array:
+        """These positions, in random order already, in the order that an epoch's batches of `size` are cut from.
+
+        Texts of like length come together, so that little of a batch is padding: sorted within random groups of SORTED batches, and
+        the batches shuffled. Each comes once, as before; what is left over for no whole batch was chosen before their lengths were seen.
+        """
+        if self.lengths is None:
+            return positions
+        whole = positions[: len(positions) // size * size]
+        group = np.arange(len(whole)) // (SORTED * size)
+        batches = whole[np.lexsort((self.lengths[whole], group))].reshape(-1, size)
+        return rng.permutation(batches).ravel()
+
+    def batch(self, index: Array | Places) -> Batch:
         """The records at these positions; texts are cut to the longest of the batch."""
-        where = torch.as_tensor(index, device=self.device)
+        at = index if isinstance(index, Places) else self.places(index)
         if self.resident is not None:
-            x = self.resident[where]
+            x = self.resident[at.there]
         else:
-            x = torch.from_numpy(np.ascontiguousarray(self.inputs[index])).to(self.device, non_blocking=True)
+            x = self._sent(torch.from_numpy(np.ascontiguousarray(self.inputs[at.here])))
         if self.lengths is not None:
-            x = x[:, : int(self.lengths[index].max(initial=1))]
+            x = x[:, : int(self.lengths[at.here].max(initial=1))]
         if x.dim() == 4:
             x = x.contiguous(memory_format=torch.channels_last)
-        return Batch(x, {name: column[where] for name, column in self.labels.items()})
+        return Batch(x, {name: column[at.there] for name, column in self.labels.items()})
 
-    def batches(self, indices: Iterable[Array]) -> Iterator[Batch]:
-        """One batch per index array; read ahead in a thread where records come from disk."""
+    def _sent(self, x: Tensor) -> Tensor:
+        """On the device; to a GPU from memory that it reads by itself, so that nobody waits for the copy."""
+        return x.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else x.to(self.device)
+
+    def batches(self, indices: Iterable[Array | Places]) -> Iterator[Batch]:
+        """One batch per index; read ahead in a thread where records come from disk."""
         if self.resident is not None:
             yield from map(self.batch, indices)
             return
-        ready: queue.Queue[Batch | BaseException | None] = queue.Queue(maxsize=2)
-        stop = threading.Event()
+        ready: queue.Queue[_Item] = queue.Queue(maxsize=2)
+        stop, lane = threading.Event(), Lane(self.device)
 
         def read() -> None:
             try:
-                for index in indices:
-                    if not _put(ready, self.batch(index), stop):
-                        return
+                with lane.aside():
+                    for index in indices:
+                        if not _put(ready, (self.batch(index), lane.mark()), stop):
+                            return
                 _put(ready, None, stop)
             except BaseException as error:
                 _put(ready, error, stop)
@@ -74,7 +116,9 @@ class Feed:
             while (item := ready.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
-                yield item
+                batch, mark = item
+                lane.join(mark, [batch.x, *batch.labels.values()])
+                yield batch
         finally:
             stop.set()
             thread.join()
@@ -97,7 +141,7 @@ class Feed:
         return held
 
 
-def _put(ready: queue.Queue[Batch | BaseException | None], item: Batch | BaseException | None, stop: threading.Event) -> bool:
+def _put(ready: queue.Queue[_Item], item: _Item, stop: threading.Event) -> bool:
     while not stop.is_set():
         try:
             ready.put(item, timeout=0.1)

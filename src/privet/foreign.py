@@ -25,6 +25,7 @@ from privet.data.schema import Column, ImageSchema, Schema, TableSchema, TextSch
 from privet.data.vectors import depth
 from privet.errors import PrivetError
 from privet.graph import session
+from privet.language.beside import holds_texts, released_texts
 from privet.noise import Noise
 from privet.release import Release
 
@@ -75,9 +76,12 @@ def from_onnx(path: Path, data: Dataset, private: Sequence[str] = (), card: Path
     return _foreign(schema, graph, law, data, said)
 
 
-def from_vectors(path: Path, private: Sequence[str], utility: Sequence[str] = (), layout: Layout | None = None) -> tuple[Release, Dataset]:
-    """Records that are already released, in a parquet file: one column of lists, or all columns of real numbers, are the released record;
-    the others say something about it. There is nothing to learn a release on, so *fit* people attack as well."""
+def from_vectors(
+    path: Path, private: Sequence[str], utility: Sequence[str] = (), layout: Layout | None = None, text: str | None = None
+) -> tuple[Release, Dataset]:
+    """Records that are already released, in a parquet file: one column of lists, a column of texts (`text` names it), or all columns of
+    real numbers, are the released record; the others say something about it. There is nothing to learn a release on, so *fit* people
+    attack as well."""
     if not private:
         raise PrivetError(f"Say which column of {path.name} must not be readable: --private A.")
     layout = layout or Layout()
@@ -86,13 +90,15 @@ def from_vectors(path: Path, private: Sequence[str], utility: Sequence[str] = ()
     for name in (*private, *utility):
         if name not in kinds:
             raise PrivetError(f"{path.name} has no column '{name}'; it has: {', '.join(kinds)}.")
+    if holds_texts(path, kinds, about, [*private, *utility], text) and layout.features is None:
+        return released_texts(path, private, utility, layout, about, text)
     if not lists and layout.features is None:
         named = {*private, *utility, "person", "author", "split", *layout.labels}
         numbers = [n for n, kind in kinds.items() if n not in named and pa.types.is_floating(kind)]
         numbers = numbers or [n for n, kind in kinds.items() if n not in named and pa.types.is_integer(kind)]
         if not numbers:
             raise PrivetError(
-                f"{path.name} has neither a column of lists nor columns of numbers beside the labels: nothing is released in it."
+                f"{path.name} has neither a column of lists nor texts nor columns of numbers beside the labels: nothing is released in it."
             )
         layout = replace(layout, features=tuple(numbers))
     data = read_parquet(path, replace(layout, modality="table"))

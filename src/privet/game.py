@@ -5,7 +5,11 @@ computes its objective and takes a step against it. Players that see the same re
 hand over one *fused* step instead: one loss whose gradient is every player's own, for one forward and one backward pass.
 
 Nothing random is carried from round to round. The order of the records and the state of torch's generator follow from
-(seed, phase, round), so a game that is killed and resumed from a checkpoint ends in the same weights.
+(seed, phase, round), so a game that is killed and resumed from a checkpoint ends in the same weights. (On a GPU: it sees the same
+records and the same noise. Sums are taken there in another order from run to run, disturbed or not.)
+
+No round waits for a GPU: an epoch's order is sent there once, and figures are read twice a second. How a move is made there,
+recorded or compiled, is in turn.py.
 """
 
 from __future__ import annotations
@@ -21,15 +25,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from privet import checkpoint
+from privet import checkpoint, parallel
 from privet.data.dataset import Array
-from privet.device import place, precision
+from privet.device import Leash, place, tried_kernels
 from privet.errors import PrivetError
-from privet.feed import Batch, Feed
+from privet.feed import Batch, Feed, Places
 from privet.progress import bar
+from privet.replay import set_rate
+from privet.turn import Recorded, Turn, pace
 
 Optimisers = Mapping[str, torch.optim.Optimizer]
 """One per player of the phase, by name."""
+Turns = Mapping[str, Turn | Recorded]
+"""One per player of the phase, by name; a single one under the first player's name where the step is fused."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,9 @@ class Phase:
     """Factor on every learning rate, given the share of the phase that is done."""
     after: Callable[[], Mapping[str, float]] = dict
     """Called at the end of every epoch, to judge and to keep a state; what it gives is shown with the other figures."""
+    steady: bool = False
+    """Whether a move computes the same for every batch: whatever changes from round to round is a tensor on the device, changed in
+    place, and nothing is read back. A GPU may then be told once."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +93,8 @@ class Run:
     """Seconds between checkpoints."""
     rounds_between: int | None = None
     """Rounds between checkpoints, instead of seconds."""
+    pace: str = "auto"
+    """On a GPU: plain, recorded, compiled (or compiled:MODE of torch.compile), or auto for what pays."""
 
     @property
     def checkpoint(self) -> Path | None:
@@ -100,15 +113,19 @@ class Game:
         for module in self.modules.values():
             place(module, self.feed.device).train()
         start_phase, start_round, tensors = self._resume(run)
-        for number in range(start_phase, len(self.phases)):
-            self._play_phase(number, start_round if number == start_phase else 0, tensors if number == start_phase else {}, run)
+        parallel.agree(self.modules)
+        with tried_kernels(self.feed.device), checkpoint.Keeper(self.feed.device.type == "cuda") as self._keeper:
+            for number in range(start_phase, len(self.phases)):
+                self._play_phase(number, start_round if number == start_phase else 0, tensors if number == start_phase else {}, run)
+        parallel.agree(self.modules)
 
     def _play_phase(self, number: int, start: int, tensors: Mapping[str, Tensor], run: Run) -> None:
         phase = self.phases[number]
-        optimisers = {p.name: self._optimiser(p) for p in phase.players}
+        optimisers = {p.name: parallel.averaging(self._optimiser(p)) for p in phase.players}
         for name, optimiser in optimisers.items():
             checkpoint.restore_optimiser(tensors, name, optimiser)
         rounds, per_epoch = self.rounds(phase), self._rounds_per_epoch(phase)
+        turns, leash = self._turns(phase, optimisers, rounds, run), Leash(self.feed.device)
         shown, saved = time.monotonic(), time.monotonic()
         figures = dict(self._figures) if start else {}
         with bar(phase.name, rounds, run.progress) as tick:
@@ -116,9 +133,9 @@ class Game:
             for done in range(start, rounds):
                 torch.manual_seed(_mix(self.seed, number, done))
                 self._set_rate(phase, optimisers, done / rounds)
-                with precision(self.feed.device):
-                    moved = self._round(phase, optimisers, batches)
-                figures = {k: v.detach() if k not in figures else torch.lerp(figures[k], v.detach(), 0.05) for k, v in moved.items()}
+                moved = self._round(phase, turns, batches)
+                figures = {k: v.clone() if k not in figures else torch.lerp(figures[k], v, 0.05) for k, v in moved.items()}
+                leash.round()
                 if (done + 1) % per_epoch == 0 or done + 1 == rounds:
                     judged = {k: torch.tensor(v) for k, v in phase.after().items()}
                     self._remember(phase, (done + 1) / per_epoch, {**figures, **judged})
@@ -130,21 +147,30 @@ class Game:
                 if run.checkpoint and due:
                     self._save(run.checkpoint, number, done + 1, optimisers, figures)
                     saved = time.monotonic()
+        for player in phase.players:
+            player.module.zero_grad()
+        for turn in turns.values():
+            turn.end()
         if run.checkpoint and number + 1 < len(self.phases):
             self._save(run.checkpoint, number + 1, 0, {}, {})
 
-    def _round(self, phase: Phase, optimisers: Optimisers, batches: Iterator[Batch]) -> dict[str, Tensor]:
+    def _round(self, phase: Phase, turns: Turns, batches: Iterator[Batch]) -> dict[str, Tensor]:
         if phase.fused is not None:
-            move = phase.fused(next(batches))
-            _step(move.loss, [p.module for p in phase.players], list(optimisers.values()))
-            return dict(move.figures)
+            return dict(turns[phase.players[0].name](next(batches)))
         figures: dict[str, Tensor] = {}
         for player in phase.players:
             for _ in range(player.steps):
-                move = player.objective(next(batches))
-                _step(move.loss, [player.module], [optimisers[player.name]])
-                figures |= move.figures
+                figures |= turns[player.name](next(batches))
         return figures
+
+    def _turns(self, phase: Phase, optimisers: Optimisers, rounds: int, run: Run) -> Turns:
+        if phase.fused is not None:
+            together = Turn(parallel.of_all(phase.fused), [p.module for p in phase.players], list(optimisers.values()))
+            each = {phase.players[0].name: (together, rounds)}
+        else:
+            each = {p.name: (Turn(parallel.of_all(p.objective), [p.module], [optimisers[p.name]]), rounds * p.steps) for p in phase.players}
+        steady = phase.steady and self.feed.lengths is None and parallel.size() == 1
+        return {name: pace(run.pace, turn, steady=steady, turns=n, device=self.feed.device) for name, (turn, n) in each.items()}
 
     def rounds(self, phase: Phase) -> int:
         """How many rounds a phase has."""
@@ -160,35 +186,43 @@ class Game:
     def _batches(self, number: int, phase: Phase, start: int, rounds: int) -> Iterator[Batch]:
         """The batches of all moves from round `start` on, in the order they are needed."""
 
-        def indices() -> Iterator[Array]:
+        orders: dict[str, tuple[int, Places]] = {}
+
+        def indices() -> Iterator[Places]:
             for done in range(start, rounds):
                 for player in phase.players[:1] if phase.fused else phase.players:
                     for step in range(1 if phase.fused else player.steps):
-                        yield self._draw(number, player, done * (1 if phase.fused else player.steps) + step)
+                        yield self._draw(number, player, done * (1 if phase.fused else player.steps) + step, orders)
 
-        return self.feed.batches(indices())
+        return parallel.batches(self.feed, indices())
 
-    def _draw(self, number: int, player: Player, move: int) -> Array:
-        """Positions of a player's batch: the records it may see in a new order every epoch, a part of it per move."""
-        size = min(self.batch, self._count(player))
-        epoch, place_in_epoch = divmod(move, max(1, self._count(player) // size))
-        key = (number, epoch, self._count(player))
-        if key != getattr(self, "_order_key", None):
-            self._order = np.random.default_rng([self.seed, number, epoch]).permutation(self._count(player))
-            self._order_key = key
-        chosen = self._order[place_in_epoch * size : (place_in_epoch + 1) * size]
-        return chosen if player.records is None else player.records[chosen]
+    def _draw(self, number: int, player: Player, move: int, orders: dict[str, tuple[int, Places]]) -> Places:
+        """Positions of a player's batch: the records it may see in a new order every epoch, a part of it per move.
+
+        `orders` holds every player's latest epoch and its order.
+        """
+        count = self._count(player)
+        size = min(self.batch, count)
+        epoch, place_in_epoch = divmod(move, max(1, count // size))
+        if player.name not in orders or orders[player.name][0] != epoch:
+            rng = np.random.default_rng([self.seed, number, epoch])
+            order = rng.permutation(count)
+            order = self.feed.order(order if player.records is None else player.records[order], size, rng)
+            orders[player.name] = epoch, self.feed.places(order)
+        return orders[player.name][1][place_in_epoch * size : (place_in_epoch + 1) * size]
 
     def _optimiser(self, player: Player) -> torch.optim.Optimizer:
-        fused = self.feed.device.type == "cuda" or None
+        gpu = self.feed.device.type == "cuda"
+        rate = torch.tensor(player.lr, device=self.feed.device) if gpu else player.lr  # a recorded step reads it anew
+        gpus: dict[str, Any] = {"fused": True, "capturable": True} if gpu else {}
         if player.decay:
-            return torch.optim.AdamW(player.module.parameters(), lr=player.lr, weight_decay=player.decay, fused=fused)
-        return torch.optim.Adam(player.module.parameters(), lr=player.lr, fused=fused)
+            return torch.optim.AdamW(player.module.parameters(), lr=rate, weight_decay=player.decay, **gpus)
+        return torch.optim.Adam(player.module.parameters(), lr=rate, **gpus)
 
     def _set_rate(self, phase: Phase, optimisers: Optimisers, done: float) -> None:
+        factor = phase.schedule(done)
         for player in phase.players:
-            for group in optimisers[player.name].param_groups:
-                group["lr"] = player.lr * phase.schedule(done)
+            set_rate(optimisers[player.name], player.lr * factor)
 
     def _remember(self, phase: Phase, epoch: float, figures: Mapping[str, Tensor]) -> None:
         row = {"phase": phase.name, "epoch": round(epoch, 3), **{k: round(float(v), 5) for k, v in figures.items()}}
@@ -197,11 +231,13 @@ class Game:
         self.history.append(row)
 
     def _save(self, path: Path, number: int, done: int, optimisers: Optimisers, figures: Mapping[str, Tensor]) -> None:
+        if not parallel.first():
+            return
         meta = {
             "identity": self.identity, "phase": number, "round": done, "history": self.history,
             "figures": {k: float(v) for k, v in figures.items()},
         }  # fmt: skip
-        checkpoint.save(path, self.modules, optimisers, meta)
+        self._keeper.save(path, self.modules, optimisers, meta)
 
     def _resume(self, run: Run) -> tuple[int, int, dict[str, Tensor]]:
         self._figures: dict[str, Tensor] = {}
@@ -214,15 +250,6 @@ class Game:
         self.history = meta["history"]
         self._figures = {k: torch.tensor(v, device=self.feed.device) for k, v in meta["figures"].items()}
         return meta["phase"], meta["round"], tensors
-
-
-def _step(loss: Tensor, modules: Sequence[nn.Module], optimisers: Sequence[torch.optim.Optimizer]) -> None:
-    """One step of each optimiser against the loss; parameters of other players get no gradient."""
-    parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
-    for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters, allow_unused=True), strict=True):
-        parameter.grad = gradient
-    for optimiser in optimisers:
-        optimiser.step()
 
 
 def _mix(seed: int, phase: int, done: int) -> int:

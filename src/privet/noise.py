@@ -25,6 +25,9 @@ UNIT: dict[str, Callable[[Array], Array]] = {
 }
 """Inverse distribution functions of the unit laws."""
 
+PIECE = 1 << 16
+"""Numbers drawn at once."""
+
 
 @dataclass(frozen=True)
 class Noise:
@@ -38,13 +41,19 @@ class Noise:
         if self.law not in UNIT:
             raise unknown("noise law", self.law, UNIT)
 
-    def draw(self, n: int, length: int = 0, seed: int | None = None) -> Array:
-        """Unit noise for n records, fresh for each. A seed is for tests and for repeating a figure, not for releasing."""
+    def draw(self, n: int, length: int = 0, seed: int | None = None, skip: int = 0) -> Array:
+        """Unit noise for n records, fresh for each. A seed is for tests and for repeating a figure, not for releasing; with one,
+        `skip` leaves out the noise of so many records before them."""
         shape = (n, *(length if size is None else size for size in self.shape))
-        count = int(np.prod(shape))
-        words = np.frombuffer(os.urandom(8 * count) if seed is None else np.random.default_rng(seed).bytes(8 * count), dtype=np.uint64)
-        uniform = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52  # neither 0 nor 1, which have no finite quantile
-        return UNIT[self.law](uniform).astype(np.float32).reshape(shape)
+        unit: Array = np.empty(int(np.prod(shape)), dtype=np.float32)
+        random = os.urandom if seed is None else np.random.Generator(_advanced(seed, skip * len(unit) // max(n, 1))).bytes
+        # In pieces that fit a processor's cache: the numbers in between are four times as large as what they become.
+        for start in range(0, len(unit), PIECE):
+            piece = unit[start : start + PIECE]
+            words = np.frombuffer(random(8 * len(piece)), dtype=np.uint64)
+            uniform = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52  # neither 0 nor 1, which have no finite quantile
+            piece[:] = UNIT[self.law](uniform)
+        return unit.reshape(shape)
 
     def sample(self, n: int, length: int, device: torch.device) -> torch.Tensor:
         """The same law from torch's generator, on the device: fast, for adversaries, and not for releasing."""
@@ -60,3 +69,10 @@ class Noise:
     @staticmethod
     def from_json(value: dict[str, Any]) -> Noise:
         return Noise(value["law"], tuple(value["shape"]), value["scale"])
+
+
+def _advanced(seed: int, words: int) -> np.random.PCG64:
+    """The generator of `np.random.default_rng(seed)` after so many words of 64 bits."""
+    bits = np.random.PCG64(seed)
+    bits.advance(words)
+    return bits

@@ -12,6 +12,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from privet.progress import console
+
 WARM = 3
 """Steps before the recording: libraries choose their kernels in them, and optimisers make their state."""
 
@@ -24,15 +26,20 @@ class Replayed:
         self._turns = 0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._held: tuple[Tensor, ...] = ()
+        self._stream: torch.cuda.Stream | None = None
+        self._refused = False
 
     def __call__(self, *batch: Tensor) -> None:
-        if batch[0].device.type != "cuda":
+        if batch[0].device.type != "cuda" or self._refused:
             self.step(*batch)
-        elif self._graph is not None and self._fits(batch):
+        elif self._graph is not None:
+            if not self._fits(batch):
+                self.step(*batch)
+                return
             for held, new in zip(self._held, batch, strict=True):
                 held.copy_(new)
             self._graph.replay()
-        elif self._graph is None and self._turns >= WARM and self._fits(batch):
+        elif self._turns >= WARM and self._fits(batch):
             self._record(batch)
         else:
             self._turns = self._turns + 1 if self._fits(batch) else 1
@@ -46,7 +53,8 @@ class Replayed:
 
     def _aside(self, batch: tuple[Tensor, ...]) -> None:
         """The step on a stream of its own, as what is to be recorded must have run before."""
-        here, aside = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._stream = self._stream or torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        here, aside = torch.cuda.current_stream(), self._stream
         aside.wait_stream(here)
         with torch.cuda.stream(aside):
             self.step(*batch)
@@ -56,8 +64,15 @@ class Replayed:
         for held, new in zip(self._held, batch, strict=True):
             held.copy_(new)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self.step(*self._held)
+        try:
+            # What other threads do meanwhile, such as sending the next records, is not part of it.
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                self.step(*self._held)
+        except RuntimeError as error:
+            console.print(f"Not recorded ({str(error).splitlines()[0]}): learning goes on, more slowly.", highlight=False, soft_wrap=True)
+            self._refused = True
+            self.step(*batch)
+            return
         self._graph = graph
         graph.replay()
 

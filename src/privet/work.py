@@ -16,6 +16,7 @@ from privet.evidence.figures import Audit, Certification
 from privet.files import writable_folder, write_text
 from privet.foreign import from_onnx, from_vectors
 from privet.game import Run
+from privet.language.beside import texts_beside
 from privet.methods import METHODS, method
 from privet.release import Release
 from privet.report import render_certificate
@@ -49,23 +50,26 @@ def learn_to(
 def audit_to(
     folder: Path, release: Path, spec: str | None = None, utility: Sequence[str] = (), *, private: Sequence[str] = (),
     card: Path | None = None, battery: str = "quick", schema: Path | None = None, seed: int = 0,
-    device: str = "auto", raw_from: Path | None = None,
+    device: str = "auto", raw_from: Path | None = None, text: str | None = None,
 ) -> Audit:  # fmt: skip
     """Audit a release, and write audit.json, report.html and summary.md to `folder`.
 
-    `release` is a folder that `privet learn` wrote, an ONNX file, or a parquet file of records that are already released.
+    `release` is a folder that `privet learn` wrote, an ONNX file, or a parquet file of records that are already released. Where records
+    are vectors with texts beside them, in the column `text`, it is asked too which words were in those.
     """
     if battery not in BATTERIES:
         raise unknown("battery", battery, BATTERIES)
     earlier = None if raw_from is None else Audit.load(raw_from)
-    loaded, data = _release_and_data(release, spec, private, utility, card, schema)
+    loaded, data = _release_and_data(release, spec, private, utility, card, schema, text)
     loaded.schema.check(data)
     bare = release.suffix == ".parquet"
+    texts = None if data.modality == "text" else texts_beside(spec or release, data, text)
     undo = writable_folder(folder)
     try:
         result = audit(
-            loaded, data, utility, battery, private=private, seed=seed, device=device, raw_from=earlier, raw=not bare, rebuild=not bare
-        )
+            loaded, data, utility, battery, private=private, seed=seed, device=device, raw_from=earlier, raw=not bare, rebuild=not bare,
+            texts=texts,
+        )  # fmt: skip
         result.save(folder / "audit.json")
         result.report(folder / "report.html")
         write_text(folder / "summary.md", summary(result))
@@ -120,12 +124,12 @@ def _dialled(name: str, budget: float | None, target: float | None) -> float | N
 
 
 def _release_and_data(
-    path: Path, spec: str | None, private: Sequence[str], utility: Sequence[str], card: Path | None, schema: Path | None
+    path: Path, spec: str | None, private: Sequence[str], utility: Sequence[str], card: Path | None, schema: Path | None, text: str | None
 ) -> tuple[Release, Dataset]:
     if path.suffix == ".parquet":
         if spec is not None:
             raise PrivetError(f"{path.name} holds released records with their labels: leave out --data.")
-        return from_vectors(path, private, utility, read_layout(schema))
+        return from_vectors(path, private, utility, read_layout(schema), text)
     if spec is None:
         raise PrivetError("Say which data to attack the release with: --data SPEC.")
     if path.suffix == ".onnx":

@@ -201,3 +201,12 @@ def send(page: Page) -> None:
 def in_page(page: Page, body: str, *given: Any) -> Any:
     """Run a piece of the page's own modules with given values; bytes and arrays travel as lists."""
     return page.evaluate(f"async (given) => {{ const load = (name) => import(`/static/${{name}}.js`); {body} }}", list(given))
+
+
+def nameless(page: Page) -> list[str]:
+    """What a screen reader would have no words for."""
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll('input, select, textarea, button, canvas, progress, iframe')]
+          .filter((e) => !(e.labels?.length || e.getAttribute('aria-label') || e.title || e.textContent.trim())).map((e) => e.outerHTML)"""
+    )
+    return found

@@ -81,3 +81,33 @@ def test_wrong_words_get_a_sentence(tmp_path: Path) -> None:
             train(data, label, tmp_path / "model")
     with pytest.raises(PrivetError, match="at least 40"):
         train(table(tmp_path / "few.parquet", 30, 30), "smiling", tmp_path / "model")
+
+
+def texts(path: Path, n: int = 400, dims: int = 3) -> list[np.ndarray]:
+    """An export of texts: as many vectors as words. Whether the last word's first number is large is the label."""
+    rng = np.random.default_rng(0)
+    records = [rng.standard_normal((int(rng.integers(1, 9)), dims)).astype(np.float32) for _ in range(n)]
+    columns = {
+        "person": pa.array([f"p{k % 100}" for k in range(n)]),
+        "liked": pa.array(["yes" if z[-1, 0] + 0.3 * rng.standard_normal() > 0 else "no" for z in records]),
+        "z": pa.array([z.ravel() for z in records], pa.list_(pa.float32())),
+    }
+    about = {"method": "tiprdc", "private": ["author"], "shape": [None, dims]}
+    pq.write_table(pa.table(columns).replace_schema_metadata({"privet": json.dumps(about)}), path)
+    return records
+
+
+def test_a_task_is_learned_from_texts_of_every_length(tmp_path: Path) -> None:
+    records = texts(tmp_path / "export.parquet")
+    task = train(tmp_path / "export.parquet", "liked", tmp_path / "model")
+    assert task.score.low > 0.6
+    padded = np.zeros((len(records), 12, 3), dtype=np.float32)
+    for row, z in zip(padded, records, strict=True):
+        row[: len(z)] = z
+    run = session((tmp_path / "model" / "model.onnx").read_bytes())
+    answers = run.run(["answers"], {"z": padded})[0]
+    truth = pq.read_table(tmp_path / "export.parquet")["liked"].to_numpy()
+    assert np.mean((answers[:, 1] > 0.5) == (truth == "yes")) > 0.8
+    for k in range(20):
+        np.testing.assert_allclose(run.run(["answers"], {"z": records[k][None]})[0][0], answers[k], atol=1e-6)
+    assert "zeros after the last word" in json.loads((tmp_path / "model" / "task.json").read_text())["input"]

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the exchange needs  pip install 'privet[exchange]'")
 pytest.importorskip("playwright.sync_api", reason="the pages are tested with  pip install playwright")
 
-from browsing import CAMERA, CHROMIUM, DIMS, QUIET, READY, WEB, Setting, choose, forms, in_page, send, settle, traces
+from browsing import CAMERA, CHROMIUM, DIMS, QUIET, READY, WEB, Setting, choose, forms, in_page, nameless, send, settle, traces
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -169,11 +169,7 @@ def test_the_card_is_read_in_plain_words_and_text_stays_text(page: Page, setting
 
 def test_keyboard_screen_reader_and_a_phones_width(page: Page, setting: Setting) -> None:
     choose(page, setting.photo)
-    nameless = page.evaluate(
-        """() => [...document.querySelectorAll('input, select, button, canvas, progress')]
-          .filter((e) => !(e.labels?.length || e.getAttribute('aria-label') || e.textContent.trim())).map((e) => e.outerHTML)"""
-    )
-    assert nameless == []
+    assert nameless(page) == []
     assert page.get_attribute("#status", "aria-live") == "polite"
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.focus("#file")

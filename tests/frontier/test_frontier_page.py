@@ -16,8 +16,11 @@ from made_rows import comparison, row, study
 from privet.frontier.cells import RAW
 from privet.frontier.groups import best, groups, volume
 from privet.frontier.study import Published
-from privet.frontier.table import write_parquet
-from privet.report.frontier import beside, render, table
+from privet.frontier.table import Row, write_parquet
+from privet.report.frontier import beside, failures, render, table, waiting
+from privet.report.frontier_curves import curves, draw
+from privet.report.frontier_pages import beside_pages, pages
+from privet.report.frontier_plane import Look
 
 PAPER = (
     Published("beard", 0.588, "Figure 4", label="TIPRDC", budget=0.9),
@@ -69,7 +72,38 @@ def test_its_script_is_the_one_that_is_allowed(page):
 
 
 def test_what_is_not_in_the_picture_is_named(page):
-    assert "Learning diverged." in page and "TIPRDC budget 1, seed 0" in page and "&lt;why&gt;" in page
+    assert "TIPRDC budget 0.5, seed 0 failed: Learning diverged." in page and "&lt;why&gt;" in page
+    assert "Not reached in the time there was: TIPRDC, 1 of 6. The same command goes on with them." in page
+
+
+def test_what_is_missing_alike_is_said_once():
+    rows = [Row(cell(budget=b, seed=seed), "failed", "No.") for b in (0.1, 0.2) for seed in (0, 1)]
+    rows += [Row(cell("hedge", b, seed), "left") for b in (0.54, 0.58) for seed in (0, 1)] + [Row(cell("hedge", 0.54, 2), "done")]
+    assert failures(rows) == [("TIPRDC, 4 cells", "No.")] and waiting(rows) == ["Hedge, 4 of 5"]
+    assert waiting([Row(cell(RAW, None), "left")]) == ["raw data"] and waiting(rows[-1:]) == []
+
+
+def test_curves_over_the_dial_have_every_figure_and_every_budget():
+    rows = comparison()
+    found = {curve.title: curve for curve in curves(study().questions[0], rows) if "TIPRDC" in curve.lines}
+    assert set(found) == {"beard: worst attacker", "smiling: best model", "smiling: demographic parity gap by beard"}
+    leak = found["beard: worst attacker"]
+    assert [budget for budget, _ in leak.lines["TIPRDC"]] == [0.0, 0.9] and leak.dial == "budget"
+    assert [round(figure.value, 3) for _, figure in leak.lines["TIPRDC"]] == [0.905, 0.805], "means over seeds"
+    assert leak.raw is not None and leak.raw.value == 0.93
+    picture = str(draw(leak, {"TIPRDC": Look("TIPRDC", 0)}))
+    assert picture.count('class="mark') == 2 and "raw data" in picture and "TIPRDC at 0.9: 80.5" in picture
+    across = [float(x) for x in re.findall(r"translate\(([\d.]+) ", picture)]
+    assert across == sorted(across)
+    many = [replace(r, cell=replace(r.cell, method=f"{r.cell.method}{k}")) for k in range(2) for r in rows]
+    assert curves(study().questions[0], many) == [], "four methods: the tables serve better"
+
+
+def test_sanitizers_have_a_page_of_their_own(tmp_path):
+    assert beside_pages(comparison()) == {}
+    rows = [row(cell("collaborative", 0.9, seed, question=q), 0.8, 0.8, card={"outcomes": {}}) for q in ("a", "b") for seed in (0, 1)]
+    found = pages(rows)
+    assert list(found) == ["collaborative.html", "collaborative-2.html"] and [len(cards) for _, cards in found.values()] == [1, 1]
 
 
 def test_the_tip_says_settings_and_numbers(page):
@@ -95,6 +129,8 @@ def test_one_seed_without_a_certificate_leaves_the_point_without():
 def test_the_papers_figures_stand_beside_ours_by_the_same_measure():
     ours = [one.ours for one in beside(study(published=PAPER), comparison())]
     assert [None if figure is None else round(figure.value, 3) for figure in ours] == [0.795, 0.795, None, 0.93, 0.1]
+    worst = [one.worst for one in beside(study(published=PAPER), comparison())]
+    assert [None if figure is None else round(figure.value, 3) for figure in worst] == [0.805, 0.805, 0.805, 0.93, 0.815]
 
 
 def test_the_table_in_words():
@@ -102,7 +138,7 @@ def test_the_table_in_words():
     assert "| TIPRDC budget 0.9 | 2 | 80.5 (77.5\u201383.5) MLP | 52.0 |" in said and "| 54.0 |" in said
     assert "- TIPRDC budget 0.5, seed 0: Learning diverged." in said
     widths = [len(line.split(" | ")) for line in said.splitlines() if line.startswith("| ")]
-    assert set(widths) == {6, 4}
+    assert set(widths) == {6, 4, 5}
 
 
 def test_the_parquet_file_has_a_row_per_cell(tmp_path):

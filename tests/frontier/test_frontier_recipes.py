@@ -1,4 +1,5 @@
-"""Every recipe can be read, names methods and settings that exist, and is small where it says so; two are run to the end."""
+"""Every recipe can be read, names methods and settings that exist, and is small where it says so; two are run at their small size as they
+are, two more in a form that takes seconds."""
 
 from __future__ import annotations
 
@@ -8,13 +9,17 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
+from privet import cli
 from privet.data.drawn.people import LAWS
 from privet.errors import PrivetError
 from privet.frontier import recipes
 from privet.frontier import run as running
+from privet.frontier.applicants import applicants
 from privet.frontier.cells import Source
 from privet.frontier.compare import compare_to
+from privet.frontier.markdown import markdown, read
 from privet.methods import METHODS
 
 TINY = (sys.executable, str(Path(__file__).parent / "tiny_worker.py"))
@@ -58,7 +63,9 @@ def test_methods_and_settings_of_a_recipe_exist(name, files):
         names = (*(question.hidden or question.private), *(question.asked or question.utility))
         assert one.attribute in names
     for question in small.questions:
-        assert question.learned_on.spec.startswith("portraits:") and set(question.private + question.utility) <= set(LAWS)
+        drawn = question.learned_on.spec.startswith("portraits:")
+        assert drawn or question.learned_on.spec.endswith("applicants.csv"), "small needs no file"
+        assert set(question.private + question.utility) <= set(LAWS if drawn else applicants(4).columns)
     assert sum(len(v.dials) for v in small.variants) * len(small.questions) <= 8, "small is minutes"
 
 
@@ -85,10 +92,33 @@ def test_a_recipe_of_ones_own(tmp_path):
         (text.replace('source = "a"', 'source = "b"'), "There is no source"),
         (text.replace('private = ["u"]\n', ""), "lacks 'private'"),
         ("title = ", "is not TOML"),
+        (text.replace("a.csv", "applicants:many"), "should end in how many"),
     ):
         path.write_text(wrong)
         with pytest.raises(PrivetError, match=said):
             recipes.recipe(str(path), str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["tiprdc-figure-7", "cloak-fairness"])
+def test_the_small_size_as_a_user_types_it(name, tmp_path, monkeypatch):
+    """Real workers, the real battery, nothing made smaller: what docs/compare.md says about `--size small`."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    words = ["compare", "--recipe", name, "--size", "small", "--workers", "1", "--device", "cpu", "--out", str(tmp_path / "c")]
+    said = CliRunner().invoke(cli.app, words)
+    assert said.exit_code == 0 and "3 cells are done. The picture:" in said.stdout, said.output
+    frame = pd.read_parquet(tmp_path / "c" / "frontier.parquet")
+    raw, own = frame[frame["method"] == "raw"].iloc[0], frame[frame["method"] != "raw"].set_index("budget")
+    assert raw["private.sex.score"] > 0.65 and raw["utility.income.score"] > 0.7, "there is something to hide and something to keep"
+    assert (own["private.sex.low"] <= own["private.sex.high"]).all() and (frame["private.sex.n"] > 150).all()
+    page = (tmp_path / "c" / "frontier.html").read_text()
+    curves = page.partition('<div class="curves">')[2].partition("</section>")[0]
+    assert curves.count("<figure>") == 4 and "sex: worst attacker" in curves and "income: demographic parity gap by sex" in curves
+    if name == "cloak-fairness":
+        gap = "fairness.income.sex.demographic_parity_difference"
+        assert frame[[gap, f"{gap}.low", f"{gap}.high"]].notna().all().all()
+        assert own.loc[0.5, "private.sex.score"] < own.loc[0.0, "private.sex.score"], "what is suppressed is not read"
+    told = markdown(read([tmp_path / "c"]))
+    assert all(f"| {label}" in told for label in frame["label"])
 
 
 SMALLER = {

@@ -9,11 +9,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from made_cells import cell
+from made_rows import comparison, study
 from rich.console import Console
 from typer.testing import CliRunner
 
 from privet import Audit, cli
 from privet.frontier import run as running
+from privet.frontier.compare import Comparison, ending, interruptible
 from privet.frontier.live import Board
 from privet.frontier.run import Job
 from privet.release import read_card
@@ -73,3 +75,13 @@ def test_the_live_table_shows_who_is_at_work(tmp_path):
     said = page.getvalue()
     assert "TIPRDC budget 0.9 seed 0" in said and "attacking" in said and "Too few." in said
     assert "1 failed, 1 attacking, 1 left" in said
+
+
+def test_control_c_says_what_is_kept(tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended, interruptible():
+        raise KeyboardInterrupt
+    assert ended.value.code == 130
+    said = capsys.readouterr().err
+    assert said == "privet: stopped. Cells that are done are kept: run the same command again to go on.\n"
+    end = ending(Comparison(study(), tuple(comparison()), stopped=True), tmp_path)
+    assert end.startswith("Stopped. Cells that are done are kept, 9 so far: run the same command again to go on.") and "--resume" not in end

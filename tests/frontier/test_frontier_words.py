@@ -67,10 +67,10 @@ def test_budgets_settings_and_times():
 
 def test_all_methods_that_take_the_data_and_why_others_do_not(monkeypatch):
     monkeypatch.setattr("privet.frontier.study.load", lambda *words: small("table", 200))
-    cells, notes = study("a table", ["u"], ["y"]).cells("cpu")
+    cells, refused = study("a table", ["u"], ["y"]).cells("cpu")
     there = {cell.method for cell in cells} - {"raw"}
     assert {"tiprdc", "hedge", "leace"} <= there <= set(METHODS)
-    assert len(there) + len(notes) == len(METHODS) and all("is left out: " in note for note in notes)
+    assert len(there) + len(refused) == len(METHODS) and all("is left out: " in one.said for one in refused)
     for own in there:
         turned = [cell.budget for cell in cells if cell.method == own]
         assert turned == list(METHODS[own].sweep or (None,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from letters import letters, own_word
 from typer.testing import CliRunner
 
+from privet.adversaries.neighbours import Neighbours
 from privet.errors import PrivetError
 from privet.evidence.figures import Figure
 from privet.language.audit import LanguageAudit, audit_to, verdict
@@ -24,6 +26,7 @@ from privet.language.work import train_to
 TINY = Settings(width=16, vocabulary=300, longest=24, epochs=2, batch=16, lr=1e-2)
 PATTERNS = ("the key is # #", "meet @ at #")
 WORDS = {"author": "author", "authors": 6, "canaries": 2, "repeats": (0, 3), "patterns": PATTERNS, "device": "cpu", "progress": False}
+WORDS["adversaries"] = (Neighbours(counts=(1,)),)
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +45,11 @@ def done(file: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, La
     return folder, audit_to(folder, str(file), ["triplet:1"], TINY, **WORDS)  # type: ignore[arg-type]
 
 
+@pytest.fixture
+def copied(done: tuple[Path, LanguageAudit], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(done[0], tmp_path / "copied"))
+
+
 def test_every_figure_is_there(done: tuple[Path, LanguageAudit]) -> None:
     folder, found = done
     assert [one.name for one in found.models] == ["none", "triplet:1"]
@@ -57,19 +65,48 @@ def test_every_figure_is_there(done: tuple[Path, LanguageAudit]) -> None:
 
 def test_the_page_is_whole_and_holds_no_text_of_an_author(done: tuple[Path, LanguageAudit]) -> None:
     page = (done[0] / "report.html").read_text()
-    assert page.count('<svg class="plane"') == 3 and "nan" not in page and "http" not in page.replace("http-equiv", "")
+    assert (
+        page.count('<svg class="plane"') == 3 and ">nan" not in page and " nan" not in page and "http" not in page.replace("http-equiv", "")
+    )
     assert not any(own_word(author) in page for author in range(32))
     assert page == render(done[1])
 
 
-def test_the_same_words_train_nothing_again_and_other_words_are_refused(
+def test_the_same_words_do_nothing_again_and_other_words_are_refused(
     done: tuple[Path, LanguageAudit], file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(PrivetError, match="other settings"):
         audit_to(done[0], str(file), [], TINY.with_words(["epochs=3"]), **WORDS)  # type: ignore[arg-type]
-    monkeypatch.setattr("privet.language.audit.learn", lambda *_, **__: pytest.fail("it was trained before"))
+    for what in ("jobs.learn", "jobs.read", "audit.measure"):
+        monkeypatch.setattr(f"privet.language.{what}", lambda *_, **__: pytest.fail("it was done before"))
     again = audit_to(done[0], str(file), ["triplet:1"], TINY, **WORDS)  # type: ignore[arg-type]
-    assert [one.exposure for one in again.models] == [one.exposure for one in done[1].models]
+    assert again.to_json() == done[1].to_json()
+
+
+def test_a_stopped_audit_keeps_what_it_had_and_says_that_it_is_not_finished(
+    done: tuple[Path, LanguageAudit], copied: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (copied / "models" / "triplet-1" / "reading.json").unlink()
+    (copied / "report.html").unlink()
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("privet.language.jobs.read", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        audit_to(copied, str(file), ["triplet:1"], TINY, **WORDS)  # type: ignore[arg-type]
+    told = json.loads((copied / "language.json").read_text())
+    assert [one["name"] for one in told["models"]] == ["none"] and "1 of 2 models are still to come" in told["notes"][0]
+    assert "not finished" in (copied / "report.html").read_text()
+
+
+def test_models_side_by_side_are_the_same_models(done: tuple[Path, LanguageAudit], copied: Path, file: Path) -> None:
+    shutil.rmtree(copied / "models" / "triplet-1")
+    again = audit_to(copied, str(file), ["triplet:1"], TINY, **{**WORDS, "workers": 2})  # type: ignore[arg-type]
+    assert [one.perplexity.value for one in again.models] == [one.perplexity.value for one in done[1].models]
+    assert [one.canaries for one in again.models] == [one.canaries for one in done[1].models]
+    with pytest.raises(PrivetError, match="would do nothing"):
+        audit_to(copied, str(file), ["triplet:1"], TINY, **{**WORDS, "workers": 0})  # type: ignore[arg-type]
 
 
 def test_a_model_is_trained_from_the_command_line(file: Path, tmp_path: Path) -> None:
@@ -130,7 +167,8 @@ def test_the_verdict_says_when_nothing_was_shown(done: tuple[Path, LanguageAudit
     own = plain.perplexity.value
     assert "none has a mean exposure" in verdict([plain, like("triplet:1", own, 0.0)])
     assert "none can be compared" in verdict([plain, like("triplet:1", 2 * own, 9.0)])
-    assert "triplet:1 lowers" in verdict([plain, like("triplet:1", 1.02 * own, 9.0)])
+    told = verdict([plain, like("triplet:1", 1.02 * own, 9.0)])
+    assert "triplet:1 has a mean exposure of" in told and "9.0 bits lower [9.0, 9.0], beyond the interval" in told
     assert "Only the plain" in verdict([plain])
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from letters import letters
 
-from privet.language.authors import Seen, identification, membership
+from privet.language.authors import ADVERSARIES, BOOSTING, Seen, identification, membership
 from privet.language.corpus import gather
 from privet.language.subgroups import WRITTEN, gap, groups, perplexity_of
 
@@ -28,11 +28,12 @@ def states(strength: float, authors: int = 6) -> dict[str, Seen]:
 def test_authors_are_named_where_states_tell_them() -> None:
     found = identification(states(6.0))
     assert not isinstance(found, str)
+    assert set(found.tried) == {one.title for one in (*ADVERSARIES, BOOSTING)} and min(found.tried.values()) > 0.5
     assert found.accuracy.value > 0.95 and found.accuracy.chance == pytest.approx(1 / 6) and found.accuracy.n == 36
 
 
 def test_authors_are_not_named_where_states_tell_nothing() -> None:
-    found = identification(states(0.0))
+    found = identification(states(0.0), adversaries=ADVERSARIES[:2])
     assert not isinstance(found, str)
     assert found.accuracy.low <= found.accuracy.chance
 

@@ -12,15 +12,20 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import typer
+from letters import letters
 from scipy.stats import gamma, kstest
 from typer.testing import CliRunner
 
 from privet.adversaries.logistic import Logistic
 from privet.auditor import BATTERIES, Battery
 from privet.errors import PrivetError
+from privet.game import Run
+from privet.language.corpus import gather
+from privet.language.lstm_prior import SETTINGS, LSTMPrior
 from privet.language.prior import Bigrams
+from privet.language.train import Settings, learn
 from privet.language.vocabulary import UNKNOWN, Vocabulary
-from privet.language.word_attacks import PRIORS, Channel, decode
+from privet.language.word_attacks import PRIORS, Channel, attackers_words, decode
 from privet.language.words import Nearest, PrivateWords, unit_noise
 from privet.language.words_cli import mount
 from privet.language.words_stats import critical_epsilons, read_target, statistics, suggest
@@ -200,6 +205,52 @@ def test_a_language_model_recovers_more_words_than_stay(vocabulary: Vocabulary) 
     assert nothing[-1].figures["words"].value < 0.05
 
 
+LEARNER = replace(SETTINGS, width=48, epochs=20, batch=16, lr=1e-2, dropout=0.0)
+
+
+def test_an_lstm_recovers_what_bigrams_cannot(vocabulary: Vocabulary) -> None:
+    """Two chains by turns: every word follows from the one before the last, and the last one tells nothing."""
+    data, random = small("text", n=400), np.random.default_rng(0)
+    a, b = random.integers(0, 12, (2, len(data)))
+    texts = np.array([" ".join(f"w{3 * ((s if k % 2 else t) + 5 * (k // 2)) % 36}" for k in range(10)) for s, t in zip(a, b, strict=True)])
+    data, words = replace(data, records=texts.astype(object)), PrivateWords(vocabulary, 4.0)
+    codes, lengths = attackers_words(words, data)
+    prior = LSTMPrior.learn(codes, lengths, len(vocabulary), settings=LEARNER, device="cpu")
+    found = {one.decoder: one.figures["words"] for one in decode(words, data, pairs=100, lstm=prior)}
+    assert list(found)[:2] == [PRIORS["lstm"], PRIORS["bigrams"]]
+    assert found[PRIORS["lstm"]].low > found[PRIORS["bigrams"]].high
+
+
+def test_without_a_prior_the_beam_takes_the_likeliest_word_of_every_place() -> None:
+    random, size, lengths = np.random.default_rng(0), 30, np.array([3, 0, 1, 6])
+    codes = random.integers(1, size, 40)
+    prior = LSTMPrior.learn(codes, np.full(8, 5), size, settings=replace(LEARNER, epochs=1), device="cpu")
+    some = np.stack([random.permutation(np.arange(1, size))[:4] for _ in range(lengths.sum())])
+    emitted = 50 * random.random(some.shape)
+    nothing = np.zeros(len(some), dtype=np.int64)
+    found = prior.decode(some, emitted, lengths, Bigrams.learn(codes, np.full(8, 5), size), 0.0, nothing)
+    assert (found == np.take_along_axis(some, emitted.argmax(1)[:, None], 1)[:, 0]).mean() > 0.8
+    assert all(word in row for word, row in zip(found, some, strict=True))
+    unknown = prior.decode(0 * some, emitted, lengths, Bigrams.learn(codes, np.full(8, 5), size), 1.0, nothing + 7)
+    assert (unknown == 7).all()
+
+
+def test_a_model_of_lm_train_is_a_prior(tmp_path: Path) -> None:
+    corpus, settings = gather(letters(24)), Settings(width=8, vocabulary=200, epochs=1)
+    for name in ("lstm", "subword"):
+        (tmp_path / name).mkdir()
+    learn(corpus, settings, run=Run(progress=False, device="cpu")).save(tmp_path / "lstm")
+    learn(corpus, replace(settings, tokens="subword", vocabulary=300), run=Run(progress=False, device="cpu")).save(tmp_path / "subword")
+    known = ["boat", "sea", "zebra"]
+    words = Vocabulary.of(known, np.random.default_rng(0).standard_normal((3, 4)))
+    prior = LSTMPrior.read(tmp_path / "lstm", words, np.array([1, 2, 3, 3]), "cpu")
+    boat, sea, zebra = prior.token[1:].tolist()
+    assert len({boat, sea, 1}) == 3 and zebra == prior.token[0] == 1
+    assert prior.share[1] == 0 and np.isclose(float(prior.share[[0, 3]].exp().sum()), 1, atol=1e-5)
+    with pytest.raises(PrivetError, match="--tokens word"):
+        LSTMPrior.read(tmp_path / "subword", words, np.array([1]), "cpu")
+
+
 # Files and the command line.
 
 
@@ -277,3 +328,14 @@ def test_an_empty_file_and_texts_without_words(files: tuple[Path, Path], tmp_pat
         words_to(tmp_path / "p.parquet", tmp_path / "empty.parquet", files[1], 5.0)
     with pytest.raises(PrivetError, match="Cannot read"):
         words_to(tmp_path / "p.parquet", tmp_path / "absent.parquet", files[1], 5.0)
+
+
+def test_the_prior_is_chosen_by_a_word(files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False))
+    monkeypatch.setattr("privet.language.lstm_prior.SETTINGS", replace(LEARNER, epochs=1))
+    given = {"battery": "one", "most": 40, "device": "cpu", "progress": False}
+    (point,) = audit_words(tmp_path / "a", files[0], files[1], [20.0], ["u"], prior="lstm", **given)  # type: ignore[arg-type]
+    assert {PRIORS["lstm"], PRIORS["bigrams"]} <= set(point.recovered)
+    with pytest.raises(PrivetError, match="neither bigrams nor lstm"):
+        audit_words(tmp_path / "b", files[0], files[1], [20.0], ["u"], prior="oracle", **given)  # type: ignore[arg-type]
+    assert not (tmp_path / "b").exists()

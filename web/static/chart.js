@@ -1,7 +1,7 @@
 /* Records per day, as bars. */
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
-const [WIDTH, HEIGHT, BELOW, ABOVE] = [720, 180, 24, 18];
+const [WIDTH, HEIGHT, BELOW, ABOVE] = [720, 190, 30, 28];
 const DAY = 86_400_000;
 
 function draw(tag, attributes, text = "") {
@@ -28,7 +28,7 @@ export function chart(byDay) {
     bar.append(draw("title", {}, `${day}: ${byDay[day] ?? 0}`));
     svg.append(bar);
   });
-  svg.append(draw("text", { x: 0, y: HEIGHT - 6 }, all[0]), draw("text", { x: 0, y: 12 }, `most on a day: ${most}`));
-  if (all.length > 1) svg.append(draw("text", { x: Math.max(all.length * step, 180), y: HEIGHT - 6, "text-anchor": "end" }, all.at(-1)));
+  svg.append(draw("text", { x: 0, y: HEIGHT - 8 }, all[0]), draw("text", { x: 0, y: 19 }, `most on a day: ${most}`));
+  if (all.length > 1) svg.append(draw("text", { x: Math.max(all.length * step, 180), y: HEIGHT - 8, "text-anchor": "end" }, all.at(-1)));
   return svg;
 }

@@ -58,7 +58,7 @@ async function one({ campaign }) {
     make("h3", {}, "Records per day"),
     Object.keys(figures.by_day).length ? chart(figures.by_day) : make("p", {}, "Nothing has come yet."),
     make("h3", {}, "Audit of the release"),
-    await audited(manifest),
+    await audited(campaign, manifest),
     make("h3", {}, "Export"),
     make("p", {}, where),
     make("pre", { tabIndex: 0 }, instructions(manifest)),
@@ -68,12 +68,22 @@ async function one({ campaign }) {
 
 const definition = (rows) => make("dl", { className: "about" }, ...pairs(rows));
 
-async function audited(manifest) {
-  if (!manifest.release.audit) return make("p", {}, "None is attached. Attach one with  privet campaign create --audit.");
-  const audit = JSON.parse(new TextDecoder().decode(await readPart(manifest.release.audit)));
+async function audited(campaign, manifest) {
+  const { audit: hash, report } = manifest.release;
+  if (!hash) return make("p", {}, "None is attached. Attach one with  privet campaign create --report.");
+  const audit = JSON.parse(new TextDecoder().decode(await readPart(hash)));
   const rows = manifest.private.map((name) => [name, `${hidden(audit, name).found} ${hidden(audit, name).proof}`]);
-  const link = make("a", { href: `/v1/parts/${manifest.release.audit}`, download: "audit.json" }, "Download audit.json");
-  return make("div", {}, definition(rows), make("p", {}, link, "; its report is report.html in the folder of your audit."));
+  const link = make("a", { href: `/v1/parts/${hash}`, download: "audit.json" }, "Download audit.json");
+  const box = make("div", {}, definition(rows), make("p", {}, link, report ? "." : "; its report is report.html in the folder of your audit."));
+  if (!report) return box;
+  const address = `/c/${campaign}/report`;
+  const whole = make("details", {}, make("summary", {}, "The whole report"));
+  // Asked for when it is opened; it comes with a policy of its own, under which it can do nothing but be read.
+  whole.ontoggle = () => {
+    if (whole.open && !whole.querySelector("iframe")) whole.append(make("iframe", { src: address, title: `Audit report of ${manifest.title}`, className: "report" }));
+  };
+  box.append(whole, make("p", {}, make("a", { href: address, target: "_blank", rel: "noopener" }, "The report in a tab of its own")));
+  return box;
 }
 
 function instructions({ labels }) {

@@ -9,14 +9,21 @@ const WAITING = "privet/waiting/";
 const RECEIPT = "privet/receipt/";
 const KINDS = { sealed: "application/vnd.privet.sealed", open: "application/vnd.privet.record" };
 
-/** The record as bytes: a header that names campaign, release and submission and holds the labels, filled up so that its length tells no
-    answer, then the numbers. The layout is in privet/exchange/envelope.py. */
-export function pack({ campaign, release, submission, labels, shape, z }) {
-  const start = MAGIC.length + 4;
-  const header = new TextEncoder().encode(JSON.stringify({ campaign, release, submission, shape, dtype: "float32", labels }));
-  const size = Math.ceil((header.length + start) / STEP) * STEP - start;
+const start = MAGIC.length + 4;
+const names = ({ campaign, release, submission, labels, shape }) => ({ campaign, release, submission, shape, dtype: "float32", labels });
+const headerOf = (record) => new TextEncoder().encode(JSON.stringify(names(record)));
+/** Room for a header, so that its length tells no answer. */
+const roomFor = (header) => Math.ceil((header.length + start) / STEP) * STEP - start;
+/** Of texts, whose length is free, zeros follow to the next power of two. */
+const padded = (size, free) => (free ? 2 ** Math.ceil(Math.log2(size)) : size);
+
+/** The record as bytes: a header that names campaign, release and submission and holds the labels, then the numbers. The layout is in
+    privet/exchange/envelope.py. */
+export function pack({ z, free = false, ...record }) {
+  const header = headerOf(record);
+  const size = roomFor(header);
   if (size > 16 * STEP) throw new Error("The answers are too long to be sent.");
-  const content = new Uint8Array(start + size + 4 * z.length).fill(32);
+  const content = new Uint8Array(padded(start + size + 4 * z.length, free)).fill(32, 0, start + size);
   const view = new DataView(content.buffer);
   content.set(new TextEncoder().encode(MAGIC));
   view.setUint32(MAGIC.length, size, true);
@@ -25,11 +32,13 @@ export function pack({ campaign, release, submission, labels, shape, z }) {
   return content;
 }
 
+const isFree = ({ manifest }) => manifest.expect.shape.includes(null);
+
 /** A record ready to leave. */
-export async function prepare(campaign, z, labels, source) {
-  const { manifest, card, id } = campaign;
+export async function prepare(campaign, { z, shape, source }, labels) {
+  const { manifest, id } = campaign;
   const submission = random(16);
-  let content = pack({ campaign: id, release: manifest.release.card, submission, labels, shape: card.output.shape, z });
+  let content = pack({ campaign: id, release: manifest.release.card, submission, labels, shape, z, free: isFree(campaign) });
   if (manifest.sealing_key !== null) content = seal(content, manifest.sealing_key);
   const receipt = {
     server: location.origin, campaign: id, title: manifest.title, submission, secret: random(32), sha256: await sha256(content), source,
@@ -38,11 +47,13 @@ export async function prepare(campaign, z, labels, source) {
   return { receipt, content };
 }
 
-/** How many bytes a record of this campaign is long, before the labels are known. */
-export const bytesOf = ({ manifest, card }, labels, z) => {
-  const names = { campaign: "0".repeat(32), release: manifest.release.card, submission: "0".repeat(32) };
-  return pack({ ...names, labels, shape: card.output.shape, z }).length + (manifest.sealing_key === null ? 0 : 48);
-};
+/** How many bytes a record of this shape is long, before the labels are known. */
+export function bytesOf(campaign, shape) {
+  const { manifest } = campaign;
+  const header = headerOf({ campaign: "0".repeat(32), release: manifest.release.card, submission: "0".repeat(32), labels: {}, shape });
+  const numbers = 4 * shape.reduce((product, size) => product * size, 1);
+  return padded(start + roomFor(header) + numbers, isFree(campaign)) + (manifest.sealing_key === null ? 0 : 48);
+}
 
 /** Keep it, send it, and turn it into a receipt. */
 export async function send({ receipt, content }) {

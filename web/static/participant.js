@@ -2,6 +2,8 @@
 
 import { watch } from "./camera.js";
 import { open } from "./campaign.js";
+import { answers, cell, question, row } from "./fields.js";
+import { encodeRow, encodeText, kindOf, readText } from "./inputs.js";
 import { told } from "./metadata.js";
 import * as outbox from "./outbox.js";
 import { decode, encode } from "./picture.js";
@@ -10,7 +12,14 @@ import { drawNumbers, drawPicture, find, make, pairs } from "./view.js";
 import { about, hidden, moment, size } from "./words.js";
 
 let campaign, release, decoder, live;
-let chosen = null; // what would leave: the released numbers, and where they are from
+let chosen = null; // what would leave: the released numbers, their shape, and where they are from
+
+const TITLES = { image: "Choose a picture", text: "Write a text", table: "Fill in the form" };
+const STAYS = {
+  image: "It stays on this device, with its name, place and time.",
+  text: "Your words stay on this device.",
+  table: "What you fill in stays on this device.",
+};
 
 function say(text, wrong = false) {
   find("status").textContent = text;
@@ -33,16 +42,20 @@ async function start() {
   };
   campaign = await open(location.pathname.split("/").pop(), steps);
   describe();
-  const { modality, shape, channels, height, width } = campaign.card.input;
-  if (modality !== "image" || String(shape) !== String([channels, height, width]))
-    throw new Error(`This campaign does not ask for plain pictures. Take part with  privet share ${location.href.split("#")[0]} FILES...`);
+  const kind = kindOf(campaign.card.input);
+  if (!kind) throw new Error(`A page cannot take what this campaign asks for. Take part with  privet share ${location.href.split("#")[0]} FILES...`);
+  find("choose-title").textContent = TITLES[kind];
+  find("keeps").textContent = STAYS[kind];
   steps("Loading what runs the release in this browser (14 MB, once)");
   await load();
   release = await Release.open(campaign.graph, campaign.card);
   decoder = campaign.decoder && (await Decoder.open(campaign.decoder, campaign.card));
   find("progress").hidden = true;
   find("take-part").hidden = false;
-  find("choose").hidden = !campaign.open;
+  find("choose").hidden = !campaign.open || kind !== "image";
+  find("write").hidden = !campaign.open || kind !== "text";
+  find("fill").hidden = !campaign.open || kind !== "table";
+  if (kind === "table") find("columns").append(...campaign.card.input.columns.map(cell));
   find("closed").hidden = campaign.open;
   say("Ready. From here on everything happens on this device until you press Send.");
   document.body.dataset.ready = "yes";
@@ -58,6 +71,8 @@ function describe() {
   find("command").textContent = `privet share ${location.origin}${location.pathname}`;
   find("about").replaceChildren(...pairs(about(campaign, known)));
   find("hides").replaceChildren(...manifest.private.map((name) => headline(name, hidden(audit, name))));
+  find("report").hidden = !manifest.release.report;
+  find("report-link").href = `/c/${campaign.id}/report`;
   find("labels").append(...manifest.labels.map(question));
   find("labels").hidden = !manifest.labels.length;
   find("page").hidden = false;
@@ -70,49 +85,34 @@ function headline(name, { large, of, found, proof }) {
   return make("li", {}, score, make("div", {}, make("p", { className: "name" }, name), make("p", {}, found), make("p", {}, proof)));
 }
 
-function question({ name, question: words, values, required }, place) {
-  const id = `label-${place}`;
-  const field = values.length
-    ? make("select", {}, make("option", { value: "" }, required ? "Choose" : "No answer"), ...values.map((value) => make("option", { value }, value)))
-    : make("input", { type: "number", step: "any" });
-  Object.assign(field, { id, required });
-  return make("p", {}, make("label", { htmlFor: id }, `${words || name}${required ? " (needed)" : ""}`), field);
-}
-
-function answers() {
-  const given = {};
-  campaign.manifest.labels.forEach(({ name, values }, place) => {
-    const { value } = find(`label-${place}`);
-    if (value !== "") given[name] = values.length ? value : Number(value);
-  });
-  return given;
-}
-
-/** Run the release on pixels, and show before, what leaves and what could be rebuilt. */
-async function show(pixels) {
-  const { input, output, form } = campaign.card;
-  const x = encode(pixels, input);
+/** Run the release on an encoded record, and show what leaves and what could be rebuilt. */
+async function show(x) {
+  const { input, form } = campaign.card;
   const z = await release.run(x);
-  drawPicture(find("before"), x, input);
-  if (form === "record") drawPicture(find("leaves"), z, input);
+  const shape = release.shape(x);
+  const picture = input.modality === "image";
+  if (picture) drawPicture(find("before"), x, input);
+  find("before-picture").hidden = !picture;
+  if (picture && form === "record") drawPicture(find("leaves"), z, input);
   else drawNumbers(find("leaves"), z);
-  if (decoder) drawPicture(find("rebuilt"), await decoder.run(z), input);
-  find("rebuilt-view").hidden = !decoder;
+  if (decoder && picture) drawPicture(find("rebuilt"), await decoder.run(z), input);
+  find("rebuilt-view").hidden = !decoder || !picture;
   const many = z.length === 1 ? "One number" : `${z.length.toLocaleString("en")} numbers`;
-  const which = z.length <= 4 ? Array.from(z, (value) => value.toFixed(3)).join(", ") : output.shape.length > 1 ? output.shape.join(" × ") : "";
-  const bytes = size(outbox.bytesOf(campaign, {}, z));
+  const which = z.length <= 4 ? Array.from(z, (value) => value.toFixed(3)).join(", ") : shape.length > 1 ? shape.join(" × ") : "";
   const sealed = campaign.manifest.mode === "sealed" ? "sealed" : "not sealed";
-  find("leaving").textContent = `${many}${which && ` (${which})`}. With a header ${bytes}, ${sealed}.`;
+  find("leaving").textContent = `${many}${which && ` (${which})`}. With a header ${size(outbox.bytesOf(campaign, shape))}, ${sealed}.`;
   find("look").hidden = false;
-  return z;
+  return { z, shape };
 }
 
-/** The picture is chosen: from now on just these numbers would leave. */
-function settle(z, source, stays, metadata = []) {
-  chosen = { z, source };
+/** It is chosen: from now on just these numbers would leave. */
+function settle({ z, shape }, source, stays, metadata = [], read = "") {
+  chosen = { z, shape, source };
   const shown = Array.from(z.slice(0, 1000), (value) => value.toFixed(4)).join("  ");
   find("numbers").textContent = z.length > 1000 ? `${shown}  ... and ${z.length - 1000} more` : shown;
   find("stays").textContent = stays;
+  find("read").textContent = read;
+  find("before-words").hidden = !read;
   find("metadata").replaceChildren(...pairs(metadata.length ? [["Also stays here", "What the file says beside the picture:"], ...metadata] : []));
   find("metadata").hidden = !metadata.length;
   find("send").hidden = !campaign.open;
@@ -167,7 +167,29 @@ find("file").onchange = saying(async ({ target }) => {
   await live?.stop();
   say("Running the release on this device ...");
   const [pixels, metadata] = [await decode(file), await told(file)];
-  settle(await show(pixels), file.name, `Your file is ${size(file.size)}.`, metadata);
+  settle(await show(encode(pixels, campaign.card.input)), file.name, `Your file is ${size(file.size)}.`, metadata);
+});
+
+/** A form that is not sent anywhere: the release runs on what it holds. */
+const onForm = (id, action) => {
+  find(id).onsubmit = (event) => {
+    event.preventDefault();
+    say("Running the release on this device ...");
+    saying(action)();
+  };
+};
+
+onForm("write", async () => {
+  const x = encodeText(find("text").value, campaign.card.input);
+  const [read, longest] = [readText(x, campaign.card.input), campaign.card.input.longest];
+  const cut = x.length === longest ? ` It reads the first ${longest} words.` : "";
+  settle(await show(x), "a text", "", [], `${read}${cut && `\n\n${cut.trim()}`}`);
+});
+
+onForm("fill", async () => {
+  const given = row(campaign.card.input.columns);
+  const read = given.map(([name, value]) => `${name}: ${value}`).join("\n") || "nothing was filled in";
+  settle(await show(encodeRow(Object.fromEntries(given), campaign.card.input)), "a form", "", [], read);
 });
 
 find("camera").onclick = saying(async () => {
@@ -178,7 +200,7 @@ find("camera").onclick = saying(async () => {
     document.body.dataset.rate = perSecond.toFixed(1);
     find("rate").textContent = `Live, ${perSecond.toFixed(0)} pictures a second. Each with fresh noise; none is sent.`;
   };
-  live = await watch(find("video"), campaign.card.input.width, async (pixels) => (last = await show(pixels)), rate);
+  live = await watch(find("video"), campaign.card.input.width, async (pixels) => (last = await show(encode(pixels, campaign.card.input))), rate);
   const seen = (on) => {
     find("camera").hidden = on;
     find("take").hidden = find("stop").hidden = find("rate").hidden = !on;
@@ -207,7 +229,7 @@ find("consent").onchange = () => (find("submit").disabled = !find("consent").che
 find("again").onclick = () => {
   forget();
   say("Nothing was sent.");
-  find("file").focus();
+  find({ text: "text", table: "column-0" }[kindOf(campaign.card.input)] ?? "file").focus();
 };
 
 find("send").onsubmit = (event) => {
@@ -216,7 +238,7 @@ find("send").onsubmit = (event) => {
     if (!chosen || !find("consent").checked) return;
     find("submit").disabled = true;
     say("Sealing and sending ...");
-    const record = await outbox.prepare(campaign, chosen.z, answers(), chosen.source);
+    const record = await outbox.prepare(campaign, chosen, answers(campaign.manifest.labels));
     // Whatever happens to it now, the same numbers are not sent twice under two names.
     chosen = null;
     find("send").hidden = true;

@@ -36,12 +36,13 @@ export function encode({ data, width, height }, { channels, height: rows, width:
   const [x, y] = [Math.max(left, 0), Math.max(top, 0)].map(Math.fround);
   const [right, bottom] = [Math.min(left + columns / scale, width), Math.min(top + rows / scale, height)].map(Math.fround);
   const same = width === columns && height === rows;
+  const [across, down] = same ? [] : [weights(width, x, right, columns), weights(height, y, bottom, rows)];
   const out = new Uint8Array(channels * rows * columns);
   for (let channel = 0; channel < channels; channel++) {
     let plane = channels === 1 ? grey(data) : band(data, channel);
     if (!same) {
-      plane = resample(plane, width, height, weights(width, x, right, columns), true);
-      plane = resample(plane, columns, height, weights(height, y, bottom, rows), false);
+      plane = resample(plane, width, height, across, true);
+      plane = resample(plane, columns, height, down, false);
     }
     out.set(plane, channel * rows * columns);
   }

@@ -1,8 +1,12 @@
-/* The release, run here: onnxruntime compiled to WebAssembly, one thread, no graphics card, nothing sent anywhere. */
+/* The release, run here: onnxruntime compiled to WebAssembly, no graphics card, nothing sent anywhere. */
 
 import { RUNTIME } from "./built.js";
 import { fresh } from "./noise.js";
 import * as ort from "./vendor/ort.wasm.min.mjs";
+
+/** Threads share memory, which a browser allows only to a page that no other origin can look into: the collector's headers see to that. */
+export const threads = () => (globalThis.crossOriginIsolated ? Math.min(Math.max(navigator.hardwareConcurrency || 1, 1), MOST) : 1);
+const MOST = 4;
 
 const here = (name) => new URL(`./vendor/${name}`, import.meta.url).href;
 let ready;
@@ -16,7 +20,7 @@ export function load() {
       throw new Error("What runs the release cannot be fetched, or is not the file that this page was built with. Load the page again.");
     })
     .then((binary) => {
-      ort.env.wasm.numThreads = 1;
+      ort.env.wasm.numThreads = threads();
       ort.env.wasm.proxy = false;
       ort.env.wasm.wasmPaths = { mjs: here("ort-wasm-simd-threaded.mjs") };
       ort.env.wasm.wasmBinary = binary;
@@ -36,7 +40,9 @@ async function open(graph) {
 
 const count = (shape) => shape.reduce((product, size) => product * size, 1);
 
-/** A release: picture in, released numbers out. One run at a time, because a session takes no more. */
+const TYPES = new Map([[Uint8Array, "uint8"], [Float32Array, "float32"], [BigInt64Array, "int64"]]);
+
+/** A release: a record in, released numbers out. One run at a time, because a session takes no more. */
 export class Release {
   static async open(graph, card) {
     const session = await open(graph);
@@ -51,16 +57,22 @@ export class Release {
     this.turn = Promise.resolve();
   }
 
-  /** Released numbers of one picture. Noise is fresh unless it is given, which is for tests. */
-  run(pixels, noise = this.noise()) {
-    const feeds = { x: new ort.Tensor("uint8", pixels, [1, ...this.card.input.shape]) };
-    if (noise) feeds.noise = new ort.Tensor("float32", noise, [1, ...this.card.noise.shape]);
+  /** Released numbers of one record: bytes of a picture, word codes, or a row. Noise is fresh unless it is given, which is for tests. */
+  run(x, noise = this.noise(x)) {
+    const sized = (shape) => [1, ...shape.map((size) => size ?? x.length)];
+    const feeds = { x: new ort.Tensor(TYPES.get(x.constructor), x, sized(this.card.input.shape)) };
+    if (noise) feeds.noise = new ort.Tensor("float32", noise, sized(this.card.noise.shape));
     this.turn = this.turn.catch(() => {}).then(async () => (await this.session.run(feeds, ["z"])).z.data);
     return this.turn;
   }
 
-  noise() {
-    return this.card.noise && fresh(this.card.noise.law, count(this.card.noise.shape));
+  /** The shape of what comes of `x`: of a text, as long as it. */
+  shape(x) {
+    return this.card.output.shape.map((size) => size ?? x.length);
+  }
+
+  noise(x) {
+    return this.card.noise && fresh(this.card.noise.law, count(this.card.noise.shape.map((size) => size ?? x.length)));
   }
 }
 

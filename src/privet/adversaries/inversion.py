@@ -12,7 +12,7 @@ Information leakage in embedding models, CCS 2020.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -75,8 +75,20 @@ def inversion(
     if data.modality != "text":
         raise PrivetError(f"{data.name} holds {data.modality} records: which words were in them is asked of texts.")
     data.require_records("attack", "select", "test")
-    vectors, where = embed(source, data), pick(device)
-    asked, parts = _parts(vectors, data, most, skip, where)
+    vectors, where = torch.from_numpy(embed(source, data)).to(pick(device)), _places(data)
+    return invert_parts(
+        {part: vectors[torch.from_numpy(at).to(vectors.device)] for part, at in where.items()},
+        {part: data.records[data.rows[at]] for part, at in where.items()}, {part: data.people[at] for part, at in where.items()},
+        most=most, skip=skip, epochs=epochs, seed=seed, shown=shown, title=title, where=data.name,
+    )  # fmt: skip
+
+
+def invert_parts(
+    vectors: Mapping[str, Tensor], texts: Mapping[str, Sequence[str] | Array], people: Mapping[str, Array], *, most: int = 300,
+    skip: int = 0, epochs: int = 30, seed: int = 0, shown: int = 8, title: str = "which words were in it", where: str = "the data",
+) -> Rebuilt:  # fmt: skip
+    """The same for embeddings, their texts and whose they are, each by *attack*, *select* and *test*: as the audit has them."""
+    asked, parts = _parts(vectors, texts, people, most, skip, where)
     torch.manual_seed(seed)
     answers = [_learn(parts, hidden, rate, epochs) for hidden, rate in product(HEADS, (3e-3,))]
     scored = [(*_best_threshold(answer(parts["select"].x), parts["select"].words), answer) for answer in answers]
@@ -88,17 +100,27 @@ def inversion(
     return Rebuilt("share of words (F1)", figures["f1_words"].value, len(said), originals, tuple(first), title, figures)
 
 
-def _parts(vectors: Array, data: Dataset, most: int, skip: int, device: torch.device) -> tuple[Array, dict[str, _Part]]:
-    lines = [set(split_words(text)) for text in data.records[data.rows]]
-    where = {part: np.flatnonzero(np.isin(data.rows, data.part(part).rows)) for part in ("attack", "select", "test")}
-    counts = Counter(word for at in where["attack"].tolist() for word in lines[at] if any(map(str.isalnum, word)))
+def _places(data: Dataset) -> dict[str, Array]:
+    return {part: np.flatnonzero(np.isin(data.rows, data.part(part).rows)) for part in ("attack", "select", "test")}
+
+
+def _parts(
+    vectors: Mapping[str, Tensor], texts: Mapping[str, Sequence[str] | Array], people: Mapping[str, Array], most: int, skip: int, where: str
+) -> tuple[Array, dict[str, _Part]]:
+    lines = {part: [set(split_words(text)) for text in own] for part, own in texts.items()}
+    counts = Counter(word for line in lines["attack"] for word in line if any(map(str.isalnum, word)))
     asked = [word for word, n in counts.most_common(most + skip)[skip:] if n > 1]
     if not asked:
-        raise PrivetError(f"No word occurs in two texts of the attack part of {data.name}: there is nothing to ask for.")
-    there = np.array([[word in line for word in asked] for line in lines])
-    mean, spread = vectors[where["attack"]].mean(0), vectors[where["attack"]].std(0)
-    x = torch.from_numpy((vectors - mean) / np.where(spread > 1e-8, spread, 1.0)).to(device)
-    found = {part: _Part(x[torch.from_numpy(at).to(device)], there[at], data.people[at]) for part, at in where.items()}
+        raise PrivetError(f"No word occurs in two texts of the attack part of {where}: there is nothing to ask for.")
+    place = {word: at for at, word in enumerate(asked)}
+    there = {part: np.zeros((len(own), len(asked)), dtype=bool) for part, own in lines.items()}
+    for part, own in lines.items():
+        pairs = np.array([(row, place[word]) for row, line in enumerate(own) for word in line if word in place], dtype=np.int64)
+        there[part][tuple(pairs.reshape(-1, 2).T)] = True
+    mean, spread = vectors["attack"].mean(0), vectors["attack"].std(0, correction=0)
+    found = {
+        part: _Part((own - mean) / torch.where(spread > 1e-8, spread, 1.0), there[part], people[part]) for part, own in vectors.items()
+    }
     return np.array(asked, dtype=object), found
 
 

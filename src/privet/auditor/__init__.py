@@ -18,6 +18,7 @@ import torch
 
 from privet.adversaries.adversary import Tick, known
 from privet.adversaries.decoder import rebuilt_release
+from privet.adversaries.inversion import invert_parts
 from privet.adversaries.membership import membership
 from privet.adversaries.mlp import attack_all
 from privet.adversaries.reidentification import reidentification
@@ -53,13 +54,14 @@ MOST_CLASSES = 50
 def audit(
     release: Release | Callable[[Array], Array], data: Dataset, utility: Sequence[str] = (), battery: str = "quick",
     *, private: Sequence[str] = (), seed: int = 0, device: str = "auto", progress: bool = True, rebuild: bool = True, raw: bool = True,
-    raw_from: Audit | None = None,
+    raw_from: Audit | None = None, texts: Sequence[str] | Array | None = None,
 ) -> Audit:  # fmt: skip
     """Attack `release` on `data`; also train models for the tasks in `utility`, on released and on raw records.
 
     A release may also be a Python function from encoded records to numbers; then `private` says what it hides. What adversaries read
     from raw records does not depend on the release: `raw_from` takes those findings from an earlier audit of the same data, and
-    `raw=False` leaves them out, as where only released records are at hand.
+    `raw=False` leaves them out, as where only released records are at hand. Where records are embeddings, `texts` has the text that each
+    of `data.records` stands for, and it is asked which words were in it.
     """
     if battery not in BATTERIES:
         raise unknown("battery", battery, BATTERIES)
@@ -67,7 +69,7 @@ def audit(
         if not private:
             raise PrivetError('Say what the function hides: private=["A"].')
         release = from_function(release, data, private, utility)
-    return _Audit(release, data, list(utility), battery, list(private), seed, pick(device), progress).run(rebuild, raw, raw_from)
+    return _Audit(release, data, list(utility), battery, list(private), seed, pick(device), progress).run(rebuild, raw, raw_from, texts)
 
 
 class _Audit:
@@ -97,7 +99,7 @@ class _Audit:
         self.others = {a.name: a for a in undeclared if _worth_guessing(a, data)}
         data.require_records("attack", "select", "test")
 
-    def run(self, rebuild: bool, raw: bool, raw_from: Audit | None) -> Audit:
+    def run(self, rebuild: bool, raw: bool, raw_from: Audit | None, texts: Sequence[str] | Array | None = None) -> Audit:
         started = time.monotonic()
         inputs = given_inputs(self.release)
         earlier = _known(raw_from, self.data, self.name, inputs, {name: self._role(name) for name in self.wanted})
@@ -108,6 +110,7 @@ class _Audit:
         readings, models = self._contests(earlier)
         rebuilt, reread = self._rebuild() if rebuild and self.release.network[0] not in ("identity", "reshaped") else ((), {})
         readings = [replace(r, others=(*r.others, *reread.get(r.attribute, ()))) for r in readings]
+        rebuilt = (*self._inverted(texts), *rebuilt) if texts is not None else rebuilt
         undeclared = self._undeclared(raw_from)
         people = self._people(raw_from) if self.battery.people else ()
         information = self._information() if self.battery.estimates else {}
@@ -201,6 +204,21 @@ class _Audit:
                     found = attempt(reader, parts, attribute, "private", "rebuilt", self.seed, _hundred(tick, 0, name))
                     again[name] = [found.finding]
         return tuple(pair[0] for pair in made), again
+
+    def _inverted(self, texts: Sequence[str] | Array) -> list[Rebuilt]:
+        """Which words were in the texts that embeddings stand for, from released embeddings and from raw ones."""
+        lines = np.asarray(texts, dtype=object)
+        if len(lines) != len(self.data.records):
+            raise PrivetError(f"{self.data.name} has {len(self.data.records)} records, and {len(lines)} texts were given: one for each.")
+        return [
+            invert_parts(
+                {part: seen.vectors() for part, seen in parts.items()},
+                {part: lines[seen.data.rows] for part, seen in parts.items()},
+                {part: seen.people for part, seen in parts.items()},
+                where=self.data.name, seed=self.seed, title=f"words from {source} vectors",
+            )
+            for source, parts in self._sources().items()
+        ]  # fmt: skip
 
     def _undeclared(self, earlier: Audit | None) -> tuple[Reading, ...]:
         """Every labelled attribute that nobody named, attacked all at once; the furthest above guessing first."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import os
 import shutil
 import time
@@ -19,6 +20,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from privet.data.ahead import cores, in_order
 from privet.data.dataset import Array
 from privet.errors import PrivetError
 from privet.files import replacing, write_text
@@ -26,6 +28,8 @@ from privet.progress import bar
 
 _SETTLED = 2.0
 """Seconds a file must have been left alone before its time of change is trusted to show the next change."""
+_TOGETHER = 64
+"""Files whose bytes are hashed as one."""
 _ABANDONED = 3600.0
 """Seconds without a write after which a temporary file is what a killed run left behind."""
 
@@ -50,7 +54,7 @@ def digest(*words: object) -> str:
 
 
 def content_of(paths: Sequence[Path], progress: bool = False) -> str:
-    """SHA-256 over the bytes of the files, in order; read only if one of them has changed since it was last asked."""
+    """SHA-256 that stands for the bytes of the files, in order; read only if one of them has changed since it was last asked."""
     try:
         states = [(path, path.stat()) for path in paths]
         stamp = digest(*(f"{path.absolute()}\0{state.st_size}\0{state.st_mtime_ns}" for path, state in states))
@@ -69,15 +73,25 @@ def content_of(paths: Sequence[Path], progress: bool = False) -> str:
 
 
 def _hash(paths: Sequence[Path], progress: bool) -> str:
+    """Of one file, of its length and bytes; of more, of the digests of 64 at a time, which every core works on."""
+    if len(paths) <= _TOGETHER:
+        return _hash_some(paths)
     sha = hashlib.sha256()
+    groups = [paths[start : start + _TOGETHER] for start in range(0, len(paths), _TOGETHER)]
     with bar("Looking for changes", len(paths), progress and len(paths) > 10_000) as tick:
-        for done, path in enumerate(paths, 1):
-            with path.open("rb") as file:
-                sha.update(os.fstat(file.fileno()).st_size.to_bytes(8, "little"))
-                while block := file.read(1 << 20):
-                    sha.update(block)
-            if done % 500 == 0:
-                tick(done)
+        for done, found in enumerate(in_order(_hash_some, groups, cores(), 2 * cores()), 1):
+            sha.update(found.encode())
+            tick(min(done * _TOGETHER, len(paths)))
+    return sha.hexdigest()
+
+
+def _hash_some(paths: Sequence[Path]) -> str:
+    sha, block = hashlib.sha256(), memoryview(bytearray(1 << 20))
+    for path in paths:
+        with io.FileIO(path) as file:
+            sha.update(os.fstat(file.fileno()).st_size.to_bytes(8, "little"))
+            while size := file.readinto(block):
+                sha.update(block[:size])
     return sha.hexdigest()
 
 
@@ -102,12 +116,21 @@ def keep_array(key: str, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
         with replacing(folder / f"{key}.npy") as temporary, temporary.open("wb") as file:
             np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
             start = file.tell()
+            file.flush()
             yield file
             file.flush()
-            if file.tell() != start + needed:
-                raise RuntimeError(f"{file.tell() - start} bytes were written for an array of {needed}")
+            if (size := os.fstat(file.fileno()).st_size) != start + needed:
+                raise RuntimeError(f"{size - start} bytes were written for an array of {needed}")
     except OSError as error:
         raise PrivetError(f"Cannot write to the cache folder {folder}: {error.strerror}; set PRIVET_CACHE to another.") from None
+
+
+def write_at(file: BinaryIO, array: Array, place: int) -> None:
+    """All bytes of a contiguous array, so far into the file. Threads may do so at the same time."""
+    rest = array.data.cast("B")
+    while rest:
+        size = os.pwrite(file.fileno(), rest, place)
+        rest, place = rest[size:], place + size
 
 
 def _remove_abandoned(folder: Path) -> None:

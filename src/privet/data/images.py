@@ -41,8 +41,14 @@ def read_picture(source: Path | bytes, size: Size | None = None, channels: int =
     picture = _open(source, size, name, "RGB" if channels == 3 else "L")
     if size is not None:
         picture = _cover(picture, size, Image.Resampling.BILINEAR)
-    array = np.asarray(picture)
-    return array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
+    if channels == 1:
+        return np.asarray(picture)[None]
+    # Four bytes a pixel, as Pillow has them: to shift words and keep their lowest byte is twice as fast as to copy every third byte.
+    words = np.frombuffer(picture.tobytes("raw", "RGBX"), dtype="<u4")
+    planes: Array = np.empty((3, len(words)), dtype=np.uint8)
+    for channel in range(3):
+        planes[channel] = words >> (8 * channel)
+    return planes.reshape(3, picture.height, picture.width)
 
 
 def read_mask(source: Path | bytes, size: Size | None = None, name: str | None = None) -> Array:

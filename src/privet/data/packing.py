@@ -1,23 +1,21 @@
 """Many pictures: decoded once, on every core, into one array on disk that is then mapped into memory.
 
-Neither all encoded nor all decoded pictures are ever held: a few chunks are in flight, the finished ones are written in
-order, and later readers touch only the pages they need. Threads are enough, because Pillow decodes outside the
+Neither all encoded nor all decoded pictures are ever held: a few chunks are in flight, every thread writes a picture to its place
+as soon as it is decoded, and later readers touch only the pages they need. Threads are enough, because Pillow decodes outside the
 interpreter's lock.
 """
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from privet.data.cache import digest, find_array, keep_array
+from privet.data.ahead import cores, in_order
+from privet.data.cache import digest, find_array, keep_array, write_at
 from privet.data.dataset import Array
 from privet.data.images import Size, read_mask, read_picture
 from privet.errors import PrivetError
@@ -59,55 +57,46 @@ def pack(
         keep_array(key, (n, *shape)) as file,
     ):
         done = 0
-        for array in _in_order(chain([first], rest), shape, size, mask):
-            file.write(array.data)
-            done += len(array)
+        for size_of_chunk in _written(chain([first], rest), shape, size, mask, file):
+            done += size_of_chunk
             tick(done)
     if (made := find_array(key, n)) is None:
         raise PrivetError("The decoded pictures were removed from the cache while they were made: run it again.")
     return made
 
 
-def _in_order(pictures: Iterable[Picture], shape: tuple[int, ...], size: Size | None, mask: bool) -> Iterator[Array]:
-    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _written(pictures: Iterable[Picture], shape: tuple[int, ...], size: Size | None, mask: bool, file: BinaryIO) -> Iterator[int]:
+    """Decode each picture and write it to its place in the file; gives how many, chunk by chunk."""
+    begin, each = file.tell(), int(np.prod(shape))
 
-    def decode(chunk: list[Picture]) -> Array:
-        out = np.empty((len(chunk), *shape), dtype=np.uint8)
-        for i, picture in enumerate(chunk):
+    def decode(numbered: tuple[int, list[Picture]]) -> int:
+        start, chunk = numbered
+        for i, picture in enumerate(chunk, start):
             array = _decode(picture, size, mask)
             if array.shape != shape:
                 raise PrivetError(
                     f"{picture.name} is {array.shape[1]} x {array.shape[2]} pixels and the first one {shape[1]} x {shape[2]}: "
                     f"bring all to one size with  size = [height, width]  in a --schema file."
                 )
-            out[i] = array
-        return out
+            # One by one, so that the picture is still in the processor's cache when it is written.
+            write_at(file, np.ascontiguousarray(array), begin + i * each)
+        return len(chunk)
 
-    flying: deque[Future[Array]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for chunk in _chunks(pictures, int(np.prod(shape))):
-                flying.append(pool.submit(decode, chunk))
-                if len(flying) > 2 * workers:
-                    yield flying.popleft().result()
-            while flying:
-                yield flying.popleft().result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    return in_order(decode, _chunks(pictures, each), cores(), 2 * cores())
 
 
-def _chunks(pictures: Iterable[Picture], decoded: int) -> Iterator[list[Picture]]:
-    """Groups that are worth a hand-over between threads and small in memory, whether encoded or decoded."""
+def _chunks(pictures: Iterable[Picture], decoded: int) -> Iterator[tuple[int, list[Picture]]]:
+    """Groups that are worth a hand-over between threads and small in memory, whether encoded or decoded; and the first one's number."""
     chunk: list[Picture] = []
-    weight = 0
+    start = weight = 0
     for picture in pictures:
         chunk.append(picture)
         weight += decoded + (len(picture.source) if isinstance(picture.source, bytes) else 0)
         if len(chunk) == _CHUNK or weight > _CHUNK_BYTES:
-            yield chunk
-            chunk, weight = [], 0
+            yield start, chunk
+            start, chunk, weight = start + len(chunk), [], 0
     if chunk:
-        yield chunk
+        yield start, chunk
 
 
 def _decode(picture: Picture, size: Size | None, mask: bool) -> Array:

@@ -152,7 +152,7 @@ class Column:
     def encode(self, column: pd.Series) -> Array:
         """A missing number becomes the mean; a missing or unseen category becomes all zeros."""
         if self.values:
-            codes = pd.Index(list(self.values), dtype=object).get_indexer(pd.Index(column.map(_word), dtype=object))
+            codes = _places(column, self.values)
             zeros_for_unseen: Array = np.eye(len(self.values) + 1, len(self.values), dtype=np.float32)
             return zeros_for_unseen[codes]
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
@@ -275,6 +275,17 @@ def _column(name: str, values: pd.Series) -> Column:
         return Column(name, float(seen.mean()) if len(seen) else 0.0, std if std > 0 else 1.0)
     counts = Counter(word for word in values.map(_word) if word)
     return Column(name, values=tuple(sorted(word for word, _ in counts.most_common(100))))
+
+
+def _places(column: pd.Series, values: Sequence[str]) -> Array:
+    """Where in `values` each value of a column is, -1 where it is not there; each different value is looked up once."""
+    known = pd.Index(list(values), dtype=object)
+    # Of other kinds, values that print differently may count as equal: 1 and True, 0.0 and -0.0.
+    if isinstance(column.dtype, pd.StringDtype) or pd.api.types.is_integer_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
+        which, different = pd.factorize(column)
+        places = known.get_indexer(pd.Index([_word(value) for value in different], dtype=object))
+        return np.append(places, -1)[which]
+    return np.asarray(known.get_indexer(pd.Index(column.map(_word), dtype=object)))
 
 
 def _word(value: object) -> str:

@@ -5,9 +5,10 @@ Unlike `load`, nothing is guessed about people, parts or labels, and nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privet.data.dataset import Array
+from privet.data.given import Given
 from privet.data.images import is_picture, read_picture
 from privet.data.schema import ImageSchema, Schema, SignalSchema, TableSchema
 from privet.errors import PrivetError, unknown
@@ -23,29 +25,52 @@ Rows = tuple[Array, pd.DataFrame]
 """Encoded records, and the columns that are kept beside them."""
 
 
+class Chunk(NamedTuple):
+    """Some rows of a file, read and not yet encoded, so that another thread can do that."""
+
+    start: int
+    """Rows before them."""
+    encode: Callable[[], Rows]
+
+
 def stream_file(schema: Schema, path: Path, keep: Sequence[str], column: str | None, batch: int) -> Iterator[Rows]:
     """The records of a parquet or CSV file. `column` says which one holds the picture, text or window, if it is not plain to see."""
-    for start, frame in enumerate(_frames(path, batch)):
-        if not len(frame):
-            continue
-        for name in keep:
-            if name not in frame.columns:
-                raise unknown(f"column in {path.name}:", name, map(str, frame.columns))
-        where = f"{path}, rows from {start * batch + 1} on"
-        # Chosen once: what is plain to see in the first rows need not be so in every batch.
-        column = column or _record(schema.plain, frame, where)
-        yield schema.beside(_encode(schema.plain, frame, column, where), frame, where), frame[list(keep)]
+    return (chunk.encode() for chunk in chunks_of_file(schema, path, keep, column, batch))
 
 
 def stream_pictures(schema: Schema, paths: Sequence[Path], batch: int) -> Iterator[Rows]:
+    return (chunk.encode() for chunk in chunks_of_pictures(schema, paths, batch))
+
+
+def chunks_of_file(schema: Schema, path: Path, keep: Sequence[str], column: str | None, rows: int) -> Iterator[Chunk]:
+    """The same as stream_file, `rows` at a time."""
+    first = next((frame for frame in _frames(path, rows) if len(frame)), None)
+    if first is None:
+        return
+    for name in keep:
+        if name not in first.columns:
+            raise unknown(f"column in {path.name}:", name, map(str, first.columns))
+    # Chosen once: what is plain to see in the first rows need not be so in every batch.
+    column = column or _record(schema.plain, first, f"{path}, rows from 1 on")
+    start = 0
+    for part in _parts(path, rows, _needed(schema, first, column, keep)):
+        if len(part):
+            yield Chunk(start, partial(_rows, schema, part, keep, column, f"{path}, rows from {start + 1} on"))
+        start += len(part)
+
+
+def chunks_of_pictures(schema: Schema, paths: Sequence[Path], rows: int) -> Iterator[Chunk]:
     plain = schema.plain
     if not isinstance(plain, ImageSchema):
         raise PrivetError(f"The release takes a {schema.modality}, not pictures.")
-    size = (plain.height, plain.width)
-    for start in range(0, len(paths), batch):
-        chunk = paths[start : start + batch]
-        x = np.stack([read_picture(p, size, plain.channels) for p in chunk])
-        yield schema.beside(x, None, str(paths[0])), pd.DataFrame({"file": [str(p) for p in chunk]})
+    size, channels = (plain.height, plain.width), plain.channels
+
+    def encode(some: Sequence[Path]) -> Rows:
+        x = np.stack([read_picture(path, size, channels) for path in some])
+        return schema.beside(x, None, str(paths[0])), pd.DataFrame({"file": [str(path) for path in some]})
+
+    for start in range(0, len(paths), rows):
+        yield Chunk(start, partial(encode, paths[start : start + rows]))
 
 
 def count(path: Path) -> int:
@@ -56,14 +81,34 @@ def count(path: Path) -> int:
         return 0
 
 
-def _frames(path: Path, batch: int) -> Iterator[pd.DataFrame]:
+def _rows(schema: Schema, part: Any, keep: Sequence[str], column: str | None, where: str) -> Rows:
+    frame = part if isinstance(part, pd.DataFrame) else part.to_pandas()
+    return schema.beside(_encode(schema.plain, frame, column, where), frame, where), frame[list(keep)]
+
+
+def _needed(schema: Schema, first: pd.DataFrame, column: str | None, keep: Sequence[str]) -> list[str] | None:
+    """The columns that are looked at; None for all, where one of them is not there and has to be named beside those that are."""
+    plain = schema.plain
+    by_name = isinstance(plain, TableSchema) and (column is None or plain.columns[0].name in first.columns)
+    own = [c.name for c in plain.columns] if by_name and isinstance(plain, TableSchema) else [str(column)]
+    known = [known.name for known in schema.known] if isinstance(schema, Given) else []
+    names = list(dict.fromkeys([*own, *known, *keep]))
+    return names if all(name in first.columns for name in names) else None
+
+
+def _frames(path: Path, rows: int) -> Iterator[pd.DataFrame]:
+    return (part if isinstance(part, pd.DataFrame) else part.to_pandas() for part in _parts(path, rows))
+
+
+def _parts(path: Path, rows: int, columns: list[str] | None = None) -> Iterator[Any]:
+    """Frames of a CSV file, record batches of a parquet file: `rows` at a time, over the ends of row groups."""
     try:
         if path.suffix.lower() == ".csv":
-            yield from pd.read_csv(path, chunksize=batch)
+            yield from pd.read_csv(path, chunksize=rows)
         else:
-            with pq.ParquetFile(path) as file:
-                for part in file.iter_batches(batch_size=batch):
-                    yield part.to_pandas()
+            # Without these two settings, the columns of a whole row group are in memory at once.
+            with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+                yield from file.iter_batches(batch_size=rows, columns=columns)
     except (pa.ArrowException, pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError, OSError) as error:
         raise PrivetError(f"{path} cannot be read as parquet or CSV ({str(error).strip().splitlines()[0].rstrip('.')}).") from None
 

@@ -6,6 +6,7 @@ Participants need no account: a link, a release that their own machine checks, a
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,12 +23,12 @@ from starlette.exceptions import HTTPException
 import privet
 from privet.errors import PrivetError
 from privet.exchange import manifest as manifests
-from privet.exchange.blobs import Blobs, Full, Missing
+from privet.exchange.blobs import Blob, Blobs, Full, Missing
 from privet.exchange.commits import Commits, Refused
-from privet.exchange.limits import Guard, Limits
+from privet.exchange.limits import REPORT_POLICY, Guard, Limits
 from privet.exchange.manifest import Manifest
 from privet.exchange.retention import EVERY, sweep, tidy
-from privet.exchange.store import Bearer, Store
+from privet.exchange.store import PARTS, Bearer, Store
 from privet.exchange.watch import Watch
 
 PAGES = Path(__file__).parent / "pages"
@@ -107,6 +108,7 @@ def create_app(collector: Collector) -> FastAPI:
     app.include_router(owners.router(collector), prefix="/v1", tags=["owners"])
     _watched(app, collector)
     _pages(app, collector.pages)
+    _report(app, collector)
     _errors(app, collector)
     app.add_middleware(Guard, limits=collector.limits, watch=collector.watch)
     return app
@@ -156,6 +158,17 @@ def _pages(app: FastAPI, pages: Path) -> None:
     def worker() -> Response:
         """A service worker rules the paths below its own, so it lies at the root."""
         return page("static/sw.js", "")
+
+
+def _report(app: FastAPI, collector: Collector) -> None:
+    @app.get("/c/{campaign}/report", include_in_schema=False)
+    def report(campaign: str) -> Response:
+        """The audit's report that the owner attached."""
+        manifest = collector.manifest(campaign) if re.fullmatch(manifests.ID, campaign) else None
+        if manifest is None or manifest.release.report is None:
+            raise Refused(404, "There is no report.")
+        content = collector.blobs.get(Blob(PARTS, manifest.release.report))
+        return Response(content, media_type="text/html; charset=utf-8", headers={"content-security-policy": REPORT_POLICY})
 
 
 def _errors(app: FastAPI, collector: Collector) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from privet.data.schema import schema_from_json
 from privet.errors import PrivetError
+from privet.evidence.figures import Audit
 from privet.exchange import seal
 from privet.exchange.checks import check_record, expected
 from privet.exchange.client import Client, Link, server
@@ -28,6 +29,7 @@ from privet.files import writable_folder, write_text
 from privet.graph import session
 from privet.noise import Noise
 from privet.release import FILES, read_card, read_graph
+from privet.report import render
 
 TRIED = 64
 """Records on which it is seen what a release gives."""
@@ -82,10 +84,10 @@ class Wishes:
 
 def create(
     url: str, release: Path, out: Path, wishes: Wishes, operator: str, identity: Path, *, decoder: Path | None = None,
-    audit: Path | None = None, client: Opener = Client,
+    audit: Path | None = None, report: Path | None = None, client: Opener = Client,
 ) -> Folder:  # fmt: skip
-    """Open a campaign at the collector `url`, and write its folder to `out`."""
-    contents = _parts(release, decoder, audit)
+    """Open a campaign at the collector `url`, and write its folder to `out`. With `report`, a page of the audit is attached too."""
+    contents = _parts(release, decoder, report if audit is None else audit, report is not None)
     card = read_card(release)
     graph = read_graph(release)
     labels = [_label(word) for word in wishes.labels]
@@ -162,7 +164,7 @@ def home() -> Path:
     return Path(os.environ.get("PRIVET_HOME") or Path.home() / ".local" / "share" / "privet")
 
 
-def _parts(release: Path, decoder: Path | None, audit: Path | None) -> dict[str, bytes]:
+def _parts(release: Path, decoder: Path | None, audit: Path | None, report: bool) -> dict[str, bytes]:
     found = {"card": release / "card.json", "graph": release / FILES["graph"]}
     if decoder is not None:
         found["decoder"] = decoder
@@ -173,13 +175,31 @@ def _parts(release: Path, decoder: Path | None, audit: Path | None) -> dict[str,
     except OSError as error:
         raise PrivetError(f"Cannot read {error.filename}: {error.strerror}.") from None
     if "decoder" in contents:
-        try:
-            session(contents["decoder"])
-        except Exception:  # whatever the runtime says about a file that is no graph
-            raise PrivetError(f"{decoder} is not an ONNX graph.") from None
+        _check_decoder(contents["decoder"], read_card(release), found["decoder"])
     if "audit" in contents:
         contents["audit"] = figures_of(contents["audit"], hashlib.sha256(contents["graph"]).hexdigest(), found["audit"])
+    if report:
+        # Written anew from the figures alone: the page that an audit writes shows records of *test* people.
+        contents["report"] = render(Audit.from_json(contents["audit"].decode())).encode()
     return contents
+
+
+def _check_decoder(content: bytes, card: dict[str, Any], path: Path) -> None:
+    """A page shows what it makes of a released record, so it must make a picture of one."""
+    given, output = card["input"], card["output"]["shape"]
+    if given["modality"] != "image" or None in output:
+        raise PrivetError("What could be rebuilt is shown of pictures only: leave out --decoder.")
+    try:
+        run = session(content)
+    except Exception:  # whatever the runtime says about a file that is no graph
+        raise PrivetError(f"{path} is not an ONNX graph.") from None
+    try:
+        made = run.run(None, {put.name: np.zeros((1, *output), np.float32) for put in run.get_inputs()})[0].shape
+    except Exception:  # or about a graph that takes something else
+        made = ()
+    plain = given.get("base", given)["shape"]
+    if made != (1, *plain):
+        raise PrivetError(f"{path} does not make pictures {plain} of released records {output}: it is no decoder of this release.")
 
 
 def figures_of(content: bytes, graph: str, path: Path) -> bytes:

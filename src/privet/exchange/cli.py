@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from privet.errors import PrivetError, missing_extra
-
-out = Console(soft_wrap=True, highlight=False)
-
-campaign_app = typer.Typer(no_args_is_help=True, help="Ask people for records, and fetch what they let through.")
-
-Server = Annotated[str, typer.Option("--server", envvar="PRIVET_SERVER", help="The collector's address")]
-Operator = Annotated[Path, typer.Option("--token", help="File with the operator's token, which  privet serve  wrote")]
-CampaignFolder = Annotated[Path, typer.Argument(metavar="CAMPAIGN", help="Folder that  privet campaign create  wrote")]
-
-
-@contextmanager
-def _extra(why: str) -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("privet"):
-            raise
-        raise missing_extra(str(error.name), "exchange", why) from None
+from privet.errors import PrivetError
+from privet.exchange.campaign_cli import campaign_app, extra, out
 
 
 def serve(
@@ -51,7 +31,7 @@ def serve(
     quiet: Annotated[bool, typer.Option("--quiet", help="No log line per request")] = False,
 ) -> None:
     """Run a collector: take records that a release let through, and give them back to who withdraws."""
-    with _extra("A collector"):
+    with extra("A collector"):
         from privet.exchange.limits import Limits
         from privet.exchange.serve import serve as run
 
@@ -60,138 +40,6 @@ def serve(
             folder, host, port, db=db, blobs=blobs, limits=limits, reserve=reserve, certificate=certificate, key=key,
             behind_proxy=behind_proxy, open_metrics=open_metrics, new_token=new_token, quiet=quiet,
         )  # fmt: skip
-
-
-@campaign_app.command(
-    epilog="Example:  privet campaign create hedge --title 'Smiles' --purpose 'To learn what a smile looks like.' "
-    "--who 'Lab X, x@example.org' --label smiling=yes,no --token privet-collector/operator.token --out smiles"
-)
-def create(
-    release: Annotated[Path, typer.Argument(help="Folder of the release")],
-    title: Annotated[str, typer.Option(help="What participants see first")],
-    purpose: Annotated[str, typer.Option(help="What it is for, in plain words")],
-    who: Annotated[str, typer.Option(help="Who runs it, and how to reach them")],
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the campaign's keys")],
-    token: Operator,
-    server: Server = "http://127.0.0.1:8300",
-    label: Annotated[list[str] | None, typer.Option(help="What to ask: name=value,value; name for a number; name! if needed")] = None,
-    retention: Annotated[int, typer.Option(min=1, max=3650, help="Days after which a record is deleted")] = 30,
-    per_person: Annotated[int, typer.Option(min=1, help="Most records of one person")] = 10,
-    open_: Annotated[bool, typer.Option("--open", help="Not sealed: the collector's server can read and check the records")] = False,
-    invited: Annotated[bool, typer.Option("--invited", help="Only for those with an invitation")] = False,
-    decoder: Annotated[Path | None, typer.Option(help="ONNX graph that rebuilds records, for participants to see what is left")] = None,
-    audit: Annotated[Path | None, typer.Option(help="audit.json of the release, or its folder, for participants to read")] = None,
-    identity: Annotated[Path | None, typer.Option(help="The owner's signing key; made if it is not there")] = None,
-) -> None:
-    """Open a campaign for a release at a collector."""
-    with _extra("A campaign"):
-        from privet.exchange import campaigns
-        from privet.exchange.seal import fingerprint
-
-        wishes = campaigns.Wishes(
-            title, purpose, who, label or [], retention, per_person, "open" if open_ else "sealed", "invited" if invited else "anyone"
-        )
-        made = campaigns.create(
-            server, release, folder, wishes, _token(token), identity or campaigns.home() / "owner.key", decoder=decoder, audit=audit
-        )
-    out.print(f"The campaign's link:  {made.link.text}", markup=False)
-    out.print(f"Your key's fingerprint, to tell participants:  {fingerprint(made.manifest.signing_key)}", markup=False)
-    if made.manifest.mode == "sealed":
-        out.print(f"Only {folder / 'sealing.key'} opens what comes: keep a copy. Nobody can replace it.", markup=False)
-    if invited:
-        out.print(f"Invite people:  privet campaign invite {folder}", markup=False)
-
-
-@campaign_app.command("list", epilog="Example:  privet campaign list --token privet-collector/operator.token")
-def list_(token: Operator, server: Server = "http://127.0.0.1:8300") -> None:
-    """All campaigns of a collector, for its operator."""
-    with _extra("A campaign"):
-        from privet.exchange import campaigns
-
-        for one in campaigns.listing(server, _token(token)):
-            state = "closed" if one["closed"] else "open"
-            out.print(f"{one['campaign']}  {state:<6}  {one['mode']}, {one['access']}  {one['title']}", markup=False)
-
-
-@campaign_app.command(epilog="Example:  privet campaign show smiles")
-def show(folder: CampaignFolder) -> None:
-    """What has come so far."""
-    with _extra("A campaign"):
-        from privet.exchange import campaigns
-
-        campaign = campaigns.Folder.load(folder)
-        found = campaigns.figures(campaign)
-        tokens = campaigns.tokens(campaign)
-    out.print(f"{found['title']} ({'closed' if found['closed'] else 'open'}):  {campaign.link.text}", markup=False)
-    out.print(f"{found['records']} records of {found['people']} people, {found['bytes'] / 1000:.1f} kB", markup=False)
-    for day, many in found["by_day"].items():
-        out.print(f"  {day}  {many}", markup=False)
-    for reason, many in found["gone"].items():
-        out.print(f"{many} gone: {reason}", markup=False)
-    invited = [one for one in tokens if one["scope"] == "invite"]
-    if invited:
-        out.print(f"{len(invited)} invitations, {sum(one['revoked'] is not None for one in invited)} of them revoked", markup=False)
-
-
-@campaign_app.command(epilog="Example:  privet campaign invite smiles --count 20 --days 14")
-def invite(
-    folder: CampaignFolder,
-    count: Annotated[int, typer.Option(min=1, max=1000)] = 1,
-    days: Annotated[int, typer.Option(min=1, max=3650, help="For how long they are valid")] = 30,
-) -> None:
-    """Make links for people to take part; each is shown once."""
-    with _extra("A campaign"):
-        from privet.exchange import campaigns
-
-        for link in campaigns.invite(campaigns.Folder.load(folder), count, days):
-            out.print(link, markup=False)
-
-
-@campaign_app.command(epilog="Example:  privet campaign revoke smiles 0123456789abcdef")
-def revoke(folder: CampaignFolder, token: Annotated[str, typer.Argument(help="An invitation's link, a token, or a token's name")]) -> None:
-    """End an invitation or a token now."""
-    with _extra("A campaign"):
-        from privet.exchange import campaigns
-
-        campaigns.revoke(campaigns.Folder.load(folder), token)
-    out.print("Revoked.")
-
-
-@campaign_app.command(epilog="Example:  privet campaign close smiles")
-def close(folder: CampaignFolder) -> None:
-    """Take no more records."""
-    with _extra("A campaign"):
-        from privet.exchange import campaigns
-
-        campaigns.close(campaigns.Folder.load(folder))
-    out.print("Closed. What came stays until it is withdrawn or its time is over.")
-
-
-@campaign_app.command(epilog="Example:  privet campaign export smiles --out smiles-data")
-def export(
-    folder: CampaignFolder,
-    target: Annotated[Path | None, typer.Option("--out", help="Folder for export.parquet and manifest.json")] = None,
-    key: Annotated[Path | None, typer.Option(help="The sealing key, where it is not in the campaign's folder")] = None,
-    sealed: Annotated[Path | None, typer.Option(help="Only fetch, sealed as it is, to this file; for a machine without a network")] = None,
-    source: Annotated[Path | None, typer.Option("--from", help="Open what --sealed fetched; nothing is asked of the collector")] = None,
-) -> None:
-    """Fetch what came, open it here, and write a table of released records and labels."""
-    with _extra("A campaign"):
-        from privet.exchange import campaigns
-        from privet.exchange import export as exports
-
-        campaign = campaigns.Folder.load(folder)
-        if sealed is not None:
-            out.print(f"{exports.download(campaign, sealed)} records, sealed, in {sealed}", markup=False)
-            return
-        if target is None:
-            raise PrivetError("Say where to write the table: --out FOLDER.")
-        found = exports.export(campaign, target, key=key, source=source)
-    out.print(f"{found.records} records:  {found.table}", markup=False)
-    for why, many in found.refused.items():
-        out.print(f"{many} not used: {why}", markup=False)
-    if found.gone:
-        out.print(f"{len(found.gone)} gone since the last export, named in manifest.json: delete them from copies.", markup=False)
 
 
 def share(
@@ -205,7 +53,7 @@ def share(
     retry: Annotated[bool, typer.Option("--retry", help="Send what waits from before")] = False,
 ) -> None:
     """Take part in a campaign: run its release here, see what leaves, and send only that."""
-    with _extra("Taking part"):
+    with extra("Taking part"):
         from privet.exchange import words
         from privet.exchange.campaigns import home
         from privet.exchange.client import Client, Link
@@ -245,7 +93,7 @@ def withdraw(
     show_: Annotated[bool, typer.Option("--list", help="Show what was sent, and withdraw nothing")] = False,
 ) -> None:
     """Take back what was sent: the collector deletes it at once."""
-    with _extra("Withdrawing"):
+    with extra("Withdrawing"):
         from privet.exchange import words
         from privet.exchange.campaigns import home
         from privet.exchange.client import Client, Link
@@ -277,7 +125,7 @@ def task(
     seed: Annotated[int, typer.Option(help="The same seed on the same machine gives the same result")] = 0,
 ) -> None:
     """Train the collector's model on what participants let through, count it on people it has not seen, and keep it."""
-    with _extra("A task"):
+    with extra("A task"):
         from privet.exchange.task import train
 
         found = train(data, label, folder, seed)
@@ -296,9 +144,3 @@ def mount(app: typer.Typer) -> None:
     app.command(epilog="Example:  privet share https://example.org/c/0123... photo.jpg --label smiling=yes")(share)
     app.command(epilog="Example:  privet withdraw --campaign https://example.org/c/0123...")(withdraw)
     app.command(epilog="Example:  privet task --data smiles-data/export.parquet --label smiling --out smiles-model")(task)
-
-
-def _token(path: Path) -> str:
-    from privet.exchange.seal import read_secret
-
-    return read_secret(path).strip()

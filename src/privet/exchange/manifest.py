@@ -53,6 +53,7 @@ class Parts(Part):
     graph: Hash
     decoder: Hash | None = None
     audit: Hash | None = None
+    report: Hash | None = None
 
     def all(self) -> dict[str, str]:
         return {name: value for name, value in self if value is not None}

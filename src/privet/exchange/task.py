@@ -7,8 +7,9 @@ best on the *select* people is kept as an ONNX graph and counted on the *test* p
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from privet.data.dataset import Array, Attribute
 from privet.errors import PrivetError
 from privet.evidence.answers import judge
 from privet.evidence.figures import Figure
+from privet.exchange import pooling
 from privet.exchange.trees import finished, trees_to_onnx
 from privet.files import writable_folder, write_bytes, write_text
 from privet.foreign import from_vectors
@@ -53,7 +55,17 @@ Model = Callable[[Array], Array]
 
 
 def train(data: Path, label: str, out: Path, seed: int = 0) -> Task:
-    """Train a model of `label` on an export; writes model.onnx and task.json to `out`."""
+    """Train a model of `label` on an export; writes model.onnx and task.json to `out`. Records of free length are pooled first."""
+    words = pooling.width(data)
+    if words is None:
+        return _train(data, label, out, seed, None)
+    with tempfile.TemporaryDirectory() as folder:
+        pooled = Path(folder) / "pooled.parquet"
+        pooling.write_pooled(data, pooled, words)
+        return _train(pooled, label, out, seed, words)
+
+
+def _train(data: Path, label: str, out: Path, seed: int, words: int | None) -> Task:
     release, dataset = from_vectors(data, [label], ())
     hidden = _private(data)
     if label in hidden:
@@ -81,8 +93,8 @@ def train(data: Path, label: str, out: Path, seed: int = 0) -> Task:
         best = max(tried, key=lambda name: tried[name][0])
         sizes = {name: int(known(labels).sum()) for name, labels in truth.items()}
         task = Task(label, attribute.values, best, *tried[best][1:], sizes, {name: round(one[0], 4) for name, one in tried.items()})
-        write_bytes(out / "model.onnx", graphs[best])
-        write_text(out / "task.json", json.dumps(_json(task), indent=1, ensure_ascii=False) + "\n")
+        write_bytes(out / "model.onnx", graphs[best] if words is None else pooling.before(graphs[best], words))
+        write_text(out / "task.json", json.dumps(_json(task, words), indent=1, ensure_ascii=False) + "\n")
     except BaseException:
         undo()
         raise
@@ -174,7 +186,6 @@ def _private(data: Path) -> list[str]:
         return []
 
 
-def _json(task: Task) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return {**asdict(task), "input": "z, float32, laid flat", "output": "probabilities" if task.values else "number"}
+def _json(task: Task, words: int | None) -> dict[str, Any]:
+    form = "z, float32, laid flat" if words is None else f"z, float32, (records, words, {words}), zeros after the last word"
+    return {**asdict(task), "input": form, "output": "probabilities" if task.values else "number"}

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from privet.files import writable_folder, write_text
 from privet.frontier.cells import Cell
 from privet.frontier.live import board
-from privet.frontier.run import Job, alone, count, jobs_of, run
+from privet.frontier.run import Hire, Job, alone, count, jobs_of, run
 from privet.frontier.study import Study
 from privet.frontier.table import Row, rows, write_parquet
 from privet.progress import console
 from privet.report.frontier import render, table
+from privet.report.frontier_pages import beside_pages
 
+KEPT = "Cells that are done are kept"
 EVERY = 20.0
 """Seconds between two writings of the results while work goes on."""
 
@@ -33,13 +37,14 @@ class Comparison:
 
 def compare_to(
     folder: Path, study: Study, *, workers: int | None = None, time_limit: float | None = None, device: str = "auto",
-    command: str | None = None, started: float | None = None,
+    command: str | None = None, started: float | None = None, hire: Hire | None = None,
 ) -> Comparison:  # fmt: skip
     """Learn and attack every cell of the study that `folder` does not hold yet. The same call goes on where another was stopped."""
     started = time.monotonic() if started is None else started
     count(workers)
-    cells, left_out = study.cells(device)
-    study = replace(study, notes=(*study.notes, *left_out))
+    cells, refused = study.cells(device)
+    left_out = dict.fromkeys(one.said for one in refused)
+    study = replace(study, notes=(*study.notes, *left_out), refused=tuple(refused))
     for note in left_out:
         console.print(note, highlight=False, soft_wrap=True, markup=False)
     undo = writable_folder(folder)
@@ -58,7 +63,10 @@ def compare_to(
                         written = time.monotonic()
 
                 try:
-                    run(cells, jobs, folder, workers=workers, device=device, time_limit=time_limit, started=started, changed=changed)
+                    run(
+                        cells, jobs, folder, workers=workers, device=device, time_limit=time_limit, started=started, changed=changed,
+                        hire=hire,
+                    )  # fmt: skip
                 except KeyboardInterrupt:
                     stopped = True
             return Comparison(study, tuple(write(folder, study, cells, jobs, command)), stopped)
@@ -70,15 +78,31 @@ def compare_to(
 def write(folder: Path, study: Study, cells: Sequence[Cell], jobs: dict[str, Job], command: str | None) -> list[Row]:
     """The results as far as they are there."""
     found = rows(cells, jobs)
-    write_parquet(folder / "frontier.parquet", found)
+    write_parquet(folder / "frontier.parquet", found, study.refused)
     write_text(folder / "frontier.html", render(study, found, command))
     write_text(folder / "table.md", table(study, found))
+    for name, page in beside_pages(found).items():
+        write_text(folder / name, page)
     return found
 
 
 def ending(found: Comparison, folder: Path) -> str:
-    """What the command says when it is through."""
+    """What the command says when it is through, or was stopped."""
+    if found.stopped:
+        return (
+            f"Stopped. {KEPT}, {found.count('done')} so far: run the same command again to go on. The picture:  {folder / 'frontier.html'}"
+        )
     said = [f"{found.count('done')} cells are done"]
     said += [f"{found.count('failed')} failed"] if found.count("failed") else []
     said += [f"{found.count('left')} are left: the same command goes on with them"] if found.count("left") else []
     return f"{', '.join(said)}. The picture:  {folder / 'frontier.html'}"
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C outside of the work itself, while data is read or results are written, ends with a sentence and not with a traceback."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.write(f"privet: stopped. {KEPT}: run the same command again to go on.\n")
+        raise SystemExit(130) from None

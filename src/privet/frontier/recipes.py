@@ -1,7 +1,8 @@
 """Recipes: studies of papers as TOML files, to be run on the data at hand. `privet compare --recipe NAME --data FOLDER`.
 
 title = "..."            paper = "..."             about = "..."          battery = "standard"      seeds = 1
-[sources]                                          # files and folders under --data; kind:path for a published layout
+[sources]                                          # files and folders under --data; kind:path for a published layout; portraits:N and
+                                                   # applicants:N are drawn
 celeba = "celeba64.parquet"
 [schemas.lfw]                                      # as a --schema file, for one source
 size = [64, 64]
@@ -23,10 +24,12 @@ from typing import Any
 from privet.data.cache import cache_folder, digest
 from privet.errors import PrivetError, unknown
 from privet.files import write_text
+from privet.frontier.applicants import applicants
 from privet.frontier.cells import Source
 from privet.frontier.study import Published, Question, Study, Variant
 
 SIZES = ("full", "small")
+MOST_DRAWN = 1_000_000
 _KEYS = {"title", "paper", "about", "battery", "seeds", "sources", "schemas", "questions", "runs", "published", "small"}
 _SMALL = _KEYS - {"small", "title", "paper", "about"} | {"settings", "budgets"}
 
@@ -44,6 +47,15 @@ def recipe(name: str, data: str | None = None, size: str = "full") -> Study:
     if size == "small":
         content = shrink(content)
     return study(content, data, name)
+
+
+def told(name: str) -> tuple[tuple[Published, ...], dict[str, str]]:
+    """What a recipe's paper says, and the titles of its questions; needs no data."""
+    content = _content(name)
+    titles = {
+        raw.get("name", ""): raw.get("title", "") for part in (content.get("small", {}), content) for raw in part.get("questions", ())
+    }
+    return tuple(Published(**raw) for raw in content.get("published", ())), titles
 
 
 def shrink(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,6 +116,10 @@ def _source(key: str, content: Mapping[str, Any], data: str | None) -> Source | 
     kind, colon, path = spec.partition(":")
     if kind in ("portraits", "toy"):
         return Source(spec)
+    if kind == "applicants":
+        if not path.isascii() or not path.isdigit() or not 20 <= int(path) <= MOST_DRAWN:
+            raise PrivetError(f"{spec} should end in how many to draw, from 20 to {MOST_DRAWN:,}, such as applicants:1200.")
+        return Source(_kept("applicants.csv", applicants(int(path)).to_csv(index=False)))
     if data is None:
         return None
     folder = Path(data).expanduser()
@@ -119,9 +135,14 @@ def _schema_file(schema: Mapping[str, Any] | None) -> str | None:
     """A recipe's words about a source as a schema file, kept under their content."""
     if not schema:
         return None
-    text = "".join(f"{key} = {_toml(value)}\n" for key, value in schema.items())
-    path = cache_folder() / f"schema-{digest(text)}.toml"
+    return _kept("schema.toml", "".join(f"{key} = {_toml(value)}\n" for key, value in schema.items()))
+
+
+def _kept(name: str, text: str) -> str:
+    """Where a text lies as a file, under its content."""
+    path = cache_folder() / "recipes" / digest(text)[:16] / name
     if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, text)
     return str(path)
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, Protocol
 
 from privet.errors import PrivetError
 from privet.frontier.cells import Cell, stage
@@ -52,6 +52,22 @@ class Job:
         return self.state in ("learning", "attacking")
 
 
+class Hand(Protocol):
+    """Whoever takes jobs, one at a time: a process here, or a task of a cluster (scale/cells.py)."""
+
+    job: Job | None
+
+    def give(self, job: Job, do: str, device: str, raw: Path | None) -> None: ...
+    def ending(self) -> str: ...
+    def stop(self) -> None: ...
+
+
+Events = queue.Queue[tuple[Hand, str | None]]
+"""What hands say: a line of JSON, or None when they have died."""
+Hire = Callable[[Path, int, Events], Hand]
+"""Takes a hand on, given the log in the comparison's folder and how many work at the same time."""
+
+
 @dataclass
 class Crew:
     jobs: list[Job]
@@ -64,13 +80,14 @@ class Crew:
     grace: float = 0.0
     changed: Callable[[Job], None] = lambda job: None
     """Called whenever a job changes its state."""
+    hire: Hire = field(kw_only=True)
     audits: list[float] = field(default_factory=list)
     """Seconds of the audits of this run: one that cannot end in time is not begun."""
 
     def work(self) -> None:
         """Until everything is done, failed, or the time is up."""
-        events: queue.Queue[tuple[Worker, str | None]] = queue.Queue()
-        staff: list[Worker] = []
+        events: Events = queue.Queue()
+        staff: list[Hand] = []
         try:
             while True:
                 self._hire(staff, events)
@@ -88,14 +105,14 @@ class Crew:
                 if job.running:
                     self._set(job, reached(job.folder))
 
-    def _hire(self, staff: list[Worker], events: queue.Queue[tuple[Worker, str | None]]) -> None:
+    def _hire(self, staff: list[Hand], events: Events) -> None:
         """Give every idle worker something to do, and take on more while there is more to do than hands."""
         while (job := self._next()) is not None:
             worker = next((w for w in staff if w.job is None), None)
             if worker is None:
                 if len(staff) >= self.workers:
                     return
-                staff.append(worker := Worker(self.log, self.workers, events))
+                staff.append(worker := self.hire(self.log, self.workers, events))
             learning = job.state == "left" and not job.cell.is_raw
             job.since = time.monotonic()
             job.tries += 1
@@ -120,7 +137,7 @@ class Crew:
         own = self.raws[job.cell.question]
         return own.folder / "audit" / "audit.json" if own is not job and own.state == "done" else None
 
-    def _hear(self, worker: Worker, line: str | None, staff: list[Worker]) -> None:
+    def _hear(self, worker: Hand, line: str | None, staff: list[Hand]) -> None:
         """An answer, or the end of a worker."""
         job, worker.job = worker.job, None
         died = {"error": f"The process that worked on it ended ({worker.ending()}).", "broken": True}
@@ -152,8 +169,8 @@ class Crew:
 class Worker:
     """A process, the job it has, and a thread that passes its answers on."""
 
-    def __init__(self, log: Path, among: int, events: queue.Queue[tuple[Worker, str | None]]) -> None:
-        threads = str(max(1, (os.cpu_count() or 1) // among))
+    def __init__(self, log: Path, among: int, events: Events) -> None:
+        threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // among))
         own = {name: threads for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
@@ -165,7 +182,7 @@ class Worker:
         self.entrance: IO[bytes] = self.process.stdin
         threading.Thread(target=self._listen, args=(self.process.stdout, events), daemon=True).start()
 
-    def _listen(self, answers: IO[bytes], events: queue.Queue[tuple[Worker, str | None]]) -> None:
+    def _listen(self, answers: IO[bytes], events: Events) -> None:
         for line in answers:
             events.put((self, line.decode()))
         self.process.wait()
@@ -198,13 +215,14 @@ def jobs_of(cells: Sequence[Cell], room: Path) -> dict[str, Job]:
 def run(
     cells: Sequence[Cell], jobs: dict[str, Job], room: Path, *, workers: int | None = None, device: str = "auto",
     time_limit: float | None = None, started: float | None = None, changed: Callable[[Job], None] = lambda job: None,
+    hire: Hire | None = None,
 ) -> None:  # fmt: skip
     """Do what is not done yet; the jobs say how far each has come.
 
     `time_limit` counts from `started`, a reading of `time.monotonic`, and everything is stopped by then.
     """
     raws = {cell.question: jobs[cell.key] for cell in cells if cell.is_raw}
-    crew = Crew(list(jobs.values()), raws, device, count(workers), room / "workers.log", changed=changed)
+    crew = Crew(list(jobs.values()), raws, device, count(workers), room / "workers.log", changed=changed, hire=hire or Worker)
     if time_limit is not None:
         crew.deadline = (time.monotonic() if started is None else started) + time_limit
         crew.grace = GRACE * time_limit

@@ -82,6 +82,20 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Refused:
+    """A method that does not take the data of a question."""
+
+    question: str
+    method: str
+    label: str
+    reason: str
+
+    @property
+    def said(self) -> str:
+        return f"{self.label} is left out: {self.reason}"
+
+
+@dataclass(frozen=True)
 class Published:
     """A figure of a paper, to stand beside ours."""
 
@@ -96,7 +110,7 @@ class Published:
     budget: float | None = None
     measure: str = "plain accuracy"
     adversary: str = ""
-    """Which of our adversaries is the same; empty: the strongest."""
+    """Which of our adversaries is the same; empty: one network, of the papers' kind."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +127,10 @@ class Study:
     published: tuple[Published, ...] = ()
     notes: tuple[str, ...] = ()
     """What is to be known about it, in sentences; in the end also who was left out, and why."""
+    refused: tuple[Refused, ...] = ()
+    """Who was left out, once that is known."""
 
-    def cells(self, device: str = "auto", progress: bool = True) -> tuple[list[Cell], list[str]]:
+    def cells(self, device: str = "auto", progress: bool = True) -> tuple[list[Cell], list[Refused]]:
         """Every cell, raw records first and then one of each method before the next budget; and who was left out, with the reason.
 
         Reads the data, builds every method and asks it whether it takes the data: a wrong word costs no work.
@@ -133,23 +149,23 @@ class Study:
 
         raws: list[Cell] = []
         ranked: list[tuple[tuple[int, ...], Cell]] = []
-        notes: list[str] = []
+        refused: list[Refused] = []
         for place, question in enumerate(self.questions):
             taken, left = self._taken(question, read, device)
-            notes += left
+            refused += left
             raws.append(_raw(question, next(iter(taken.values())), read, self.battery))
             for at, variant in enumerate(taken):
                 for seed in range(self.seeds):
                     for turn, budget in enumerate(variant.dials):
                         ranked.append(((seed, turn, place, at), _cell(question, variant, budget, seed, read, self.battery)))
         ordered = [cell for _, cell in sorted(ranked, key=lambda pair: pair[0])]
-        return list({(cell.question, cell.key): cell for cell in (*raws, *ordered)}.values()), list(dict.fromkeys(notes))
+        return list({(cell.question, cell.key): cell for cell in (*raws, *ordered)}.values()), refused
 
-    def _taken(self, question: Question, read: Read, device: str) -> tuple[dict[Variant, Problem], list[str]]:
+    def _taken(self, question: Question, read: Read, device: str) -> tuple[dict[Variant, Problem], list[Refused]]:
         """The variants that take the question, and why others do not; an error where the user named them, or where none does."""
         data = read(question.learned_on)
         taken: dict[Variant, Problem] = {}
-        left: list[str] = []
+        left: list[Refused] = []
         first: PrivetError | None = None
         for variant in self.variants:
             try:
@@ -160,7 +176,7 @@ class Study:
                 if self.chosen:
                     raise
                 first = first or error
-                left.append(f"{variant.called} is left out: {error}")
+                left.append(Refused(question.name, variant.method, variant.called, str(error)))
         if not taken:
             raise first or PrivetError("There is no method to compare.")
         _check_audit(question, next(iter(taken.values())), read(question.audited_on))

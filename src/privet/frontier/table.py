@@ -11,16 +11,19 @@ from typing import Any
 import pandas as pd
 
 from privet.errors import PrivetError
-from privet.evidence.figures import Audit, Figure, Reading
+from privet.evidence.figures import Audit, Figure, Finding, Reading
 from privet.files import replacing
 from privet.frontier import pictures
 from privet.frontier.cells import Cell, read_seconds
 from privet.frontier.run import Job
+from privet.frontier.study import Refused
 from privet.release import read_card
 from privet.report.numbers import is_number
 
 MEANS_NOTHING = 0.9995
 """A bound on balanced accuracy that everybody keeps."""
+PAPERS_KIND = ("table-1", "recurrent", "network", "res-cl", "resnet", "mlp")
+"""The papers attack with one network, trained afterwards: of ours the nearest, the first of these that suited the release."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,12 @@ class Row:
         """Of the strongest adversary, or of the best task model."""
         reading = self.reading(attribute)
         return None if reading is None else reading.worst.score
+
+    def finding(self, attribute: str, adversary: str = "") -> Finding | None:
+        """Of one adversary by its name; of the papers' kind of network where nobody is named."""
+        reading = self.reading(attribute)
+        found = {} if reading is None else {finding.adversary: finding for finding in reading.released}
+        return next((found[name] for name in ((adversary,) if adversary else PAPERS_KIND) if name in found), None)
 
     def certified(self, attribute: str) -> float | None:
         """What no adversary can beat that sees one release, by the audit's certificate or by the card's epsilon; None: nothing is."""
@@ -100,9 +109,29 @@ def flat(row: Row) -> dict[str, Any]:
             }  # fmt: skip
             if role == "private":
                 found |= {f"{head}.certified": row.certified(name), f"{head}.in_game": row.in_game(name)}
-    for one in () if row.audit is None else row.audit.fairness:
-        found |= {f"fairness.{one.task}.{one.by}.{key}": figure.value for key, figure in one.released.items()}
-    return found
+    if row.audit is None:
+        return found
+    for one in row.audit.fairness:
+        found |= _figures(f"fairness.{one.task}.{one.by}", one.released)
+    for attack in row.audit.people:
+        found |= _figures(f"people.{attack.attack}", attack.figures)
+    return found | _figures("information", row.audit.information) | {"adversaries": json.dumps(_everybody(row))}
+
+
+def _figures(head: str, figures: Mapping[str, Figure]) -> dict[str, Any]:
+    return {
+        f"{head}.{key}{end}": value for key, f in figures.items() for end, value in (("", f.value), (".low", f.low), (".high", f.high))
+    }  # fmt: skip
+
+
+def _everybody(row: Row) -> dict[str, list[dict[str, Any]]]:
+    """What every adversary read of every attribute, and every task model: the headline's columns have the strongest only."""
+    return {name: [_found(f) for f in reading.released] for name in (*row.cell.hidden, *row.cell.utility) if (reading := row.reading(name))}
+
+
+def _found(one: Finding) -> dict[str, Any]:
+    ends = {key: [figure.value, figure.low, figure.high] for key, figure in (("score", one.score), ("plain", one.plain))}
+    return {"adversary": one.adversary, "title": one.called, **ends, "measure": one.score.measure, "n": one.score.n}
 
 
 def _plain(value: Any) -> str | None:
@@ -110,9 +139,13 @@ def _plain(value: Any) -> str | None:
     return None if value is None else json.dumps(value)
 
 
-def write_parquet(path: Path, found: Sequence[Row]) -> None:
-    frame = pd.DataFrame([flat(row) for row in found])
-    words = {"question", "method", "label", "dial", "settings", "battery", "state", "error", "cell", "distortion"}
+def write_parquet(path: Path, found: Sequence[Row], refused: Sequence[Refused] = ()) -> None:
+    """A row per cell, and one per method that does not take the data: its state is `refused`, its error says why."""
+    others = [
+        {"question": r.question, "method": r.method, "label": r.label, "seed": 0, "state": "refused", "error": r.reason} for r in refused
+    ]
+    frame = pd.DataFrame([*(flat(row) for row in found), *others])
+    words = {"question", "method", "label", "dial", "settings", "battery", "state", "error", "cell", "distortion", "adversaries"}
     for name in frame.columns:  # a column of nothing has a type, too
         text = name in words or name.endswith(".adversary")
         frame[name] = frame[name].astype("string" if text else "int64" if name == "seed" else "float64")

@@ -1,7 +1,7 @@
 """The audit of language models: plant canaries, train a reference and every model that is asked for, and attack each of them.
 
-All models share data, canaries, tokenizer and seed, so that they differ in the regulariser alone. What is trained is kept under
-`models/`, and a second call with the same words goes on where the first was stopped.
+All models share data, canaries, tokenizer and seed, so that they differ in the regulariser alone. What is trained and what was found of
+it is kept under `models/`, and a second call with the same words goes on where the first was stopped.
 """
 
 from __future__ import annotations
@@ -11,23 +11,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import torch
-
-from privet.data import load
+from privet.adversaries import Adversary
 from privet.device import pick
 from privet.errors import PrivetError
+from privet.evidence.figures import Figure
 from privet.evidence.people import best_of
 from privet.files import writable_folder, write_text
-from privet.game import Run
-from privet.language.canaries import PATTERNS, Canary, draw
-from privet.language.corpus import Corpus, gather
+from privet.language.canaries import PATTERNS, draw
+from privet.language.corpus import gather, load_texts
+from privet.language.jobs import Work, check_workers, readings
+from privet.language.kept import plain
 from privet.language.private import require_opacus
-from privet.language.reading import Reading, Stage, exposure_below, read
-from privet.language.speed import measure
-from privet.language.tokens import Tokenizer
-from privet.language.train import Settings, Trained, identity_of, learn, rows, tokenizer_for
+from privet.language.reading import Reading, exposure_below
+from privet.language.speed import Speed, measure
+from privet.language.train import Settings, rows, tokenizer_for
 from privet.progress import console
 
 NEAR = 0.03
@@ -46,128 +44,134 @@ class LanguageAudit:
     notes: tuple[str, ...]
 
     def to_json(self) -> str:
-        return json.dumps(_plain(asdict(self)), indent=1, ensure_ascii=False) + "\n"
+        return json.dumps(plain(asdict(self)), indent=1, ensure_ascii=False) + "\n"
 
 
 def audit_to(
     folder: Path, spec: str, words: Sequence[str], settings: Settings, *, author: str = "", authors: int | None = 100, canaries: int = 8,
     repeats: Sequence[int] = (0, 1, 4, 16), patterns: Sequence[str] = PATTERNS, schema: Path | None = None, device: str = "auto",
-    progress: bool = True,
+    progress: bool = True, workers: int = 1, adversaries: Sequence[Adversary] | None = None,
 ) -> LanguageAudit:  # fmt: skip
-    """Train and attack, and write language.json and report.html to `folder`."""
-    from privet.language.report import render
-
+    """Train and attack, and write language.json and report.html to `folder`, again whenever another model was attacked."""
     asked = _asked(settings, words)
-    if any(one.regularizer == "dp" for one in asked):
+    workers = check_workers(workers, asked)
+    if any(one.regularizer == "dp" for one in asked.values()):
         require_opacus()
-    corpus = gather(load(spec, schema, progress), author, authors, settings.seed)
+    corpus = gather(load_texts(spec, schema, progress), author, authors, settings.seed)
+    for side in ("reference", "others"):
+        if not len(corpus.where(side, "train")):
+            raise PrivetError(f"{corpus.name} has no authors left that no model has seen: add authors.")
     planted = draw(patterns, canaries, repeats, corpus.authors("known"), settings.seed)
     tokenizer = tokenizer_for(corpus, settings, planted)
     undo = writable_folder(folder)
     try:
-        found = audit(corpus, asked, planted, tokenizer, folder / "models", pick(device), progress)
-        write_text(folder / "language.json", found.to_json())
-        write_text(folder / "report.html", render(found))
+        work = Work(corpus, planted, tokenizer, asked, folder / "models", str(pick(device)), progress, adversaries)
+        return _audit(work, folder, workers)
     except BaseException:
         undo()
         raise
+
+
+def _audit(work: Work, folder: Path, workers: int) -> LanguageAudit:
+    done: dict[str, Reading] = {}
+    notes = (*work.corpus.notes, *_notes(work))
+    if work.progress:
+        console.print(f"{len(work.asked)} models and a reference, {workers} at a time: training, then attacking", highlight=False)
+    for one in readings(work, workers):
+        done[one.name] = one
+        if work.progress:
+            console.print(f"{one.name}: attacked ({len(done)} of {len(work.asked)})", highlight=False)
+        _write(work, folder, done, notes)
+    # Last, when nothing else runs: models that train side by side slow each other.
+    ids, author = rows(work.corpus, work.plain, work.tokenizer, work.planted)
+    for name, settings in work.asked.items():
+        speed = _speed(work.place(name) / "speed.json", work.identity(name))
+        if speed is None:
+            speed = measure(settings, ids, author, work.tokenizer.vocabulary, pick(work.device))
+            told = {"identity": work.identity(name), "device": work.device, **speed._asdict()}
+            write_text(work.place(name) / "speed.json", json.dumps(told) + "\n")
+        done[name] = replace(done[name], speed=speed.tokens_per_second, time_ratio=speed.ratio)
+        found = _write(work, folder, done, notes)
     return found
 
 
-def audit(
-    corpus: Corpus,
-    asked: Sequence[Settings],
-    planted: list[Canary],
-    tokenizer: Tokenizer,
-    folder: Path,
-    device: torch.device,
-    progress: bool = True,
-) -> LanguageAudit:
-    """All models of `asked`, of which the first is the plain one."""
-    plain = asked[0]
-    for side in ("reference", "others"):
-        if not len(corpus.where(side, "train")):
-            raise PrivetError(f"{corpus.name} has no authors left that no model has seen: add authors.")
-    run = Run(device=str(device), resume=True, progress=progress)
-    reference = _trained(folder / "reference", corpus, plain, (), tokenizer, "reference", run)
-    stage = Stage.set(corpus, tokenizer, planted, reference, plain.longest, device, plain.seed)
-    ids, author = rows(corpus, plain, tokenizer, planted)
-    models = []
-    for settings in asked:
-        if progress:
-            console.print(f"{settings.called}: training, then attacking", highlight=False)
-        trained = _trained(folder / settings.called.replace(":", "-"), corpus, settings, planted, tokenizer, "known", run)
-        speed = measure(settings, ids, author, tokenizer.vocabulary, device)
-        models.append(read(trained, stage, speed.tokens_per_second, speed.ratio))
-    notes = (*corpus.notes, *_notes(corpus, stage))
-    patterns = tuple(dict.fromkeys(one.pattern for one in planted))
-    return LanguageAudit(corpus.name, len(corpus.authors("known")), plain, patterns, models, verdict(models), notes)
+def _write(work: Work, folder: Path, done: dict[str, Reading], notes: tuple[str, ...]) -> LanguageAudit:
+    """The report over what is done so far; none before the plain model, with which all are compared."""
+    from privet.language.report import render
+
+    patterns = tuple(dict.fromkeys(one.pattern for one in work.planted))
+    models = [done[name] for name in work.asked if name in done]
+    if work.plain.called in done:
+        left = len(work.asked) - len(done)
+        unfinished = (f"{left} of {len(work.asked)} models are still to come: the audit is not finished.",) if left else ()
+        known = len(work.corpus.authors("known"))
+        found = LanguageAudit(work.corpus.name, known, work.plain, patterns, models, verdict(models), (*unfinished, *notes))
+        write_text(folder / "language.json", found.to_json())
+        write_text(folder / "report.html", render(found))
+        return found
+    return LanguageAudit(work.corpus.name, 0, work.plain, patterns, models, "", notes)
+
+
+def _speed(path: Path, identity: str) -> Speed | None:
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return Speed(told["tokens_per_second"], told["plain"]) if told["identity"] == identity else None
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def verdict(models: Sequence[Reading]) -> str:
-    """Whether any regulariser remembers less at equal perplexity, in one sentence."""
+    """Whether any regulariser remembers less at equal perplexity, with both exposures and their intervals."""
     plain, others = models[0], models[1:]
     if not others:
         return "Only the plain model was trained: there is nothing to compare it with."
     near = [one for one in others if one.perplexity.value <= (1 + NEAR) * plain.perplexity.value]
-    # The best of several is named: all intervals are to hold at once.
-    confidence = best_of(max(len(near), 1))
-    below = {one.name: figure for one in near if (figure := exposure_below(one, plain, confidence)) is not None}
-    sure = {name: figure for name, figure in below.items() if figure.low > 0}
-    if sure:
-        name = max(sure, key=lambda one: sure[one].value)
-        best = sure[name]
-        return (
-            f"At a perplexity at most {100 * NEAR:.0f} % above the plain model's, {name} lowers the mean exposure of planted sentences by "
-            f"{best.value:.1f} bits ({best.low:.1f} to {best.high:.1f}); {len(sure)} of {len(others)} models do so beyond the interval."
-        )
     if not near:
-        return f"No regularised model has a perplexity within {100 * NEAR:.0f} % of the plain model's: none can be compared at equal use."
+        closest = min(others, key=lambda one: one.perplexity.value)
+        more = closest.perplexity.value / plain.perplexity.value - 1
+        return (
+            f"No regularised model has a perplexity within {100 * NEAR:.0f} % of the plain model's ({closest.name} comes closest, "
+            f"{100 * more:.0f} % above): none can be compared at equal use."
+        )
+    # The best of several is named: all intervals are to hold at once.
+    confidence = best_of(len(near))
+    below = {one.name: figure for one in near if (figure := exposure_below(one, plain, confidence)) is not None}
+    if not below:
+        return "No sentence was planted, so nothing is known of what any model remembers."
+    name = max(below, key=lambda one: below[one].low)
+    best, chosen = below[name], next(one for one in near if one.name == name)
+    compared = (
+        f"At equal perplexity ({chosen.perplexity.value:.1f} against {plain.perplexity.value:.1f}, at most {100 * NEAR:.0f} % above) "
+        f"{name} has a mean exposure of {_bits(chosen.exposure)} bits against the plain model's {_bits(plain.exposure)}: canary by canary "
+        f"{best.value:.1f} bits lower [{best.low:.1f}, {best.high:.1f}]"
+    )
+    if best.low > 0:
+        sure = sum(figure.low > 0 for figure in below.values())
+        return f"{compared}, beyond the interval. So do {sure} of {len(others)} regularised models."
     return (
-        f"Of {len(near)} models with a perplexity at most {100 * NEAR:.0f} % above the plain model's, none has a mean exposure that is "
-        "lower beyond the interval: at equal use, no regulariser was shown to remember less."
+        f"{compared}, which is within the interval. Of {len(near)} models at equal perplexity none has a mean exposure that is lower "
+        "beyond the interval: at equal use, no regulariser was shown to remember less."
     )
 
 
-def _asked(settings: Settings, words: Sequence[str]) -> list[Settings]:
-    """The plain model first, then the others, each once."""
+def _bits(figure: Figure | None) -> str:
+    return "-" if figure is None or math.isnan(figure.value) else f"{figure.value:.1f} [{figure.low:.1f}, {figure.high:.1f}]"
+
+
+def _asked(settings: Settings, words: Sequence[str]) -> dict[str, Settings]:
+    """The plain model first, then the others, each once, by what they are called."""
     made = [settings.regularized("none"), *(settings.regularized(word) for word in words)]
-    return list({one.called: one for one in made}.values())
+    return {one.called: one for one in made}
 
 
-def _trained(
-    folder: Path, corpus: Corpus, settings: Settings, planted: Sequence[Canary], tokenizer: Tokenizer, side: str, run: Run
-) -> Trained:
-    """What the folder holds, if it is this work's, or a new model."""
-    if (folder / "card.json").exists():
-        held = Trained.load(folder, run.device)
-        if held.card["identity"] == identity_of(corpus, settings, planted, side):
-            return held
-        raise PrivetError(f"{folder} holds a model of other settings or data: repeat those, or choose another --out.")
-    writable_folder(folder)
-    made = learn(corpus, settings, planted, side=side, tokenizer=tokenizer, run=replace(run, folder=folder))
-    made.save(folder)
-    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
-    return made
-
-
-def _notes(corpus: Corpus, stage: Stage) -> list[str]:
-    unseen, test = stage.known["test"], len(corpus.where("known", "test"))
+def _notes(work: Work) -> list[str]:
+    corpus = work.corpus
+    test = corpus.where("known", "test")
+    tokens = corpus.cut(test, work.tokenizer, work.plain.longest).tokens
     return [
-        f"The models learn from {len(corpus.where('known', 'train')):,} texts by {len(corpus.authors('known'))} authors; {test} texts by "
-        f"the same authors ({unseen.tokens:,} tokens) were kept back to count on. The reference model learned from "
+        f"The models learn from {len(corpus.where('known', 'train')):,} texts by {len(corpus.authors('known'))} authors; {len(test)} texts "
+        f"by the same authors ({tokens:,} tokens) were kept back to count on. The reference model learned from "
         f"{len(corpus.authors('reference'))} other authors, and membership is asked against {len(corpus.authors('others'))} more.",
         "A word that one known author alone uses counts as private in the tab attack; the unknown word counts as a word in perplexities.",
-        "DP-SGD's epsilon is about one row of tokens: a sentence repeated r times has r times as much.",
+        "Tokens a second were measured last, of each model in turn with the plain one, in one process and with nothing else running.",
     ]
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold: names for keys, and null where there is no number."""
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

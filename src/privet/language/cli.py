@@ -51,6 +51,7 @@ def train(
 ) -> None:
     """Train a language model on texts with authors; write model.safetensors and card.json."""
     from privet.language.canaries import PATTERNS
+    from privet.language.private import group_note
     from privet.language.work import chosen, train_to
 
     wanted = chosen(model, tokens, seed, epochs, settings or [], regularizer=regularizer, weight=weight, epsilon=epsilon)
@@ -68,6 +69,7 @@ def train(
             f"Spent: epsilon {spent['epsilon']:.2f} at delta {spent['delta']:.1g}, per row of tokens, in {spent['steps']} steps",
             markup=False,
         )
+        out.print(group_note(spent["epsilon"], spent["delta"], spent["most_rows_of_an_author"]), markup=False)
     out.print(f"The model is in {folder}.", markup=False)
 
 
@@ -91,6 +93,7 @@ def audit(
     epochs: Epochs = None,
     settings: Wishes = None,
     schema: SchemaFile = None,
+    workers: Annotated[int, typer.Option(help="So many models at a time, each in a process of its own")] = 1,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
@@ -103,12 +106,13 @@ def audit(
     found = audit_to(
         folder, data, regularizer or [], chosen(model, tokens, seed, epochs, settings or []), author=author, authors=authors or None,
         canaries=canaries, repeats=_numbers(repeats), patterns=pattern or PATTERNS, schema=schema, device=device,
+        workers=workers,
     )  # fmt: skip
     for one in found.models:
         named = said(one.identified.accuracy, "percent") if one.identified else "-"
         line = f"{one.name}: perplexity {said(one.perplexity)}, exposure {said(one.exposure)} bits, author named {named} %"
         spent = "" if one.epsilon is None else f", epsilon spent {one.epsilon:.2f}"
-        out.print(f"{line}, speed {100 * one.time_ratio:.0f} % of plain{spent}", markup=False)
+        out.print(f"{line}, {one.speed:,.0f} tokens/s, {100 * one.time_ratio:.0f} % of plain{spent}", markup=False)
     out.print(found.verdict, markup=False)
     out.print(f"The report:  {folder / 'report.html'}", markup=False)
 

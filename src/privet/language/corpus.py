@@ -8,13 +8,16 @@ teach nobody: they are those who were not in the training data.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from privet.data.dataset import Array, Dataset
+from privet.data.layout import read_layout
 from privet.data.parts import assign
 from privet.data.schema import PAD, UNKNOWN
+from privet.data.sources import FILES, load
 from privet.errors import PrivetError
 from privet.language.tokens import END, Tokenizer, words_of
 
@@ -74,6 +77,17 @@ class Corpus:
 
     def cut(self, where: Array, tokenizer: Tokenizer, longest: int) -> Pieces:
         return cut([str(text) for text in self.texts[where]], where, tokenizer, longest)
+
+
+def load_texts(spec: str | Path, schema: Path | None = None, progress: bool = True) -> Dataset:
+    """The data that `spec` names, for those who want texts: a column called text holds some, however short or empty they are."""
+    data, path, layout = load(spec, schema, progress), Path(spec).expanduser(), read_layout(schema)
+    if data.modality == "text" or layout.x or layout.modality or path.suffix.lower() not in FILES:
+        return data
+    try:
+        return FILES[path.suffix.lower()](path, replace(layout, x="text", modality="text"), progress)
+    except PrivetError:
+        return data
 
 
 def gather(data: Dataset, author: str = "", authors: int | None = None, seed: int = 0) -> Corpus:

@@ -19,6 +19,7 @@ from privet.errors import PrivetError
 from privet.evidence.figures import Audit, Rebuilt
 from privet.files import replacing, writable_folder, write_text
 from privet.foreign import from_vectors
+from privet.language.beside import words_told
 from privet.language.vocabulary import Vocabulary, read_table
 from privet.language.words_work import text_column
 from privet.release import Release
@@ -102,11 +103,6 @@ def _audit(
     return audit(Release.load(release), load(vectors), utility, battery, private=private, seed=seed, device=device, rebuild=False)
 
 
-def lines_of(found: dict[str, Rebuilt]) -> Sequence[str]:
+def lines_of(found: dict[str, Rebuilt]) -> list[str]:
     """What was found, in a sentence each."""
-    return [
-        f"From {name} vectors, words are told with an F1 of {f.value:.3f} ({f.low:.3f} to {f.high:.3f}); the same words for every text "
-        f"give {f.chance:.3f}."
-        for name, one in found.items()
-        for f in (one.figures["f1_words"],)
-    ]
+    return words_told(list(found.values()))

@@ -1,10 +1,12 @@
 """DP-SGD for language models, by Opacus: every text's gradient is clipped, and noise is added to their sum.
 
-The guarantee is about one row of at most `longest` tokens: with or without it, the model's law is nearly the same. A sentence that an
-author wrote r times is protected with r times the epsilon, and an author with all of their texts still less.
+The guarantee is about one row of at most `longest` tokens: with or without it, the model's law is nearly the same. For k rows at once -
+a sentence written k times, or all rows of an author - epsilon is k times as large and delta grows as `for_rows` says, which soon promises
+nothing.
 
 Sources: Abadi et al., Deep learning with differential privacy, CCS (2016); accounting: Mironov, Talwar and Zhang, Rényi
-differential privacy of the sampled Gaussian mechanism (2019).
+differential privacy of the sampled Gaussian mechanism (2019); groups: Dwork and Roth, The algorithmic foundations of differential
+privacy (2014), theorem 2.2, and Vadhan, The complexity of differential privacy (2017), lemma 2.2.
 """
 
 from __future__ import annotations
@@ -57,6 +59,26 @@ class Spent:
     """Standard deviation of the noise, in multiples of the clipping norm."""
     steps: int
     history: list[dict[str, Any]] = field(default_factory=list)
+
+
+def for_rows(epsilon: float, delta: float, rows: int) -> tuple[float, float]:
+    """Epsilon and delta of so many rows at once: k epsilon, and delta (1 + e^epsilon + ... + e^((k - 1) epsilon)), at most 1.
+
+    >>> for_rows(0.5, 1e-6, 1), round(for_rows(0.5, 1e-6, 3)[1] * 1e6, 3), for_rows(8.0, 1e-5, 20)
+    ((0.5, 1e-06), 5.367, (160.0, 1.0))
+    """
+    log_sum = np.logaddexp.reduce(epsilon * np.arange(rows))
+    return rows * epsilon, min(1.0, delta * math.exp(min(float(log_sum), 700.0)))
+
+
+def group_note(epsilon: float, delta: float, rows: int) -> str:
+    """The same in a sentence."""
+    own, worst = for_rows(epsilon, delta, rows)
+    means = "nothing" if worst >= 1 else f"epsilon {own:.3g} at delta {worst:.2g}"
+    return (
+        f"DP-SGD's epsilon of {epsilon:.2f} at delta {delta:.1g} is about one row of tokens. Of an author as a whole, who has up to "
+        f"{rows} rows here, it promises {means}."
+    )
 
 
 def require_opacus() -> None:
@@ -126,7 +148,7 @@ def learn_private(
         checkpoint.restore_optimiser(tensors, "model", inner)
         start, history = meta["round"], meta["history"]
     per_epoch, saved, rows = max(1, round(1 / spending.rate)), time.monotonic(), torch.as_tensor(ids, device=device)
-    with bar("DP-SGD", spending.steps, run.progress) as tick:
+    with checkpoint.Keeper(beside=device.type == "cuda") as keeper, bar("DP-SGD", spending.steps, run.progress) as tick:
         for done in range(start, spending.steps):
             chosen = torch.as_tensor(np.flatnonzero(random.random(len(ids)) < spending.rate), device=device)
             loss = _step(watched, optimiser, rows[chosen])
@@ -136,7 +158,7 @@ def learn_private(
             due = time.monotonic() - saved > run.every if run.rounds_between is None else (done + 1) % run.rounds_between == 0
             if run.checkpoint and due:
                 meta = {"identity": identity, "round": done + 1, "history": history}
-                checkpoint.save(run.checkpoint, _children(model), {"model": inner}, meta)
+                keeper.save(run.checkpoint, _children(model), {"model": inner}, meta)
                 saved = time.monotonic()
     watched.remove_hooks()
     return Spent(_spent(noise, spending), spending.delta, noise, spending.steps, history)

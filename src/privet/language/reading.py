@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
+from privet.adversaries import Adversary
 from privet.data.dataset import Array
 from privet.data.schema import PAD, UNKNOWN
 from privet.evidence.figures import Figure
@@ -17,6 +20,7 @@ from privet.language.canaries import Canary, Pattern
 from privet.language.corpus import ROLES, Corpus, Pieces
 from privet.language.exposure import BY_CHANCE, Exposure, exposures
 from privet.language.models import Scores
+from privet.language.private import group_note
 from privet.language.scoring import hidden, nats, scores_of
 from privet.language.subgroups import Group, gap, groups, perplexity_of
 from privet.language.tab import TRIES, Prompts, excess, hits, places, prompts
@@ -46,12 +50,13 @@ class Reading:
     """Planted canaries completed whole within ten tries."""
     identified: Identified | None
     membership: dict[str, Figure]
-    speed: float
-    """Tokens per second while training."""
-    time_ratio: float
-    """The same as a share of the plain model's, in the same process."""
     epsilon: float | None
+    """Spent, per row of tokens."""
     notes: list[str] = field(default_factory=list)
+    speed: float = math.nan
+    """Tokens per second while training."""
+    time_ratio: float = math.nan
+    """The same as a share of the plain model's, in the same process."""
 
 
 @dataclass(frozen=True)
@@ -65,19 +70,21 @@ class Stage:
     """By role."""
     others: dict[str, Pieces]
     asked: Prompts
-    reference: Trained
     device: torch.device
     seed: int
     reference_places: Array
     reference_nats: dict[str, Array]
+    adversaries: Sequence[Adversary] | None
+    """That name authors; None for authors.py's own."""
     shared: Array
     """(vocabulary,): tokens that the reference model has learned too. Others it finds unlikely whoever wrote them, and since the list
     of words was learned on members, that alone would give members away."""
 
     @staticmethod
     def set(
-        corpus: Corpus, tokenizer: Tokenizer, canaries: list[Canary], reference: Trained, longest: int, device: torch.device, seed: int
-    ) -> Stage:
+        corpus: Corpus, tokenizer: Tokenizer, canaries: list[Canary], reference: Trained, longest: int, device: torch.device, seed: int,
+        adversaries: Sequence[Adversary] | None = None,
+    ) -> Stage:  # fmt: skip
         known, others = (
             {role: corpus.cut(where, tokenizer, longest) for role in ROLES if len(where := corpus.where(side, role))}
             for side in ("known", "others")
@@ -89,11 +96,11 @@ class Stage:
         shared[[PAD, UNKNOWN]] = False
         held = {name: nats(scores, pieces.ids, device, shared) for name, pieces in _membership_rows(known, others).items()}
         return Stage(
-            corpus, tokenizer, canaries, known, others, asked, reference, device, seed, places(scores, asked, device), held, shared
+            corpus, tokenizer, canaries, known, others, asked, device, seed, places(scores, asked, device), held, adversaries, shared
         )
 
 
-def read(trained: Trained, stage: Stage, speed: float, ratio: float) -> Reading:
+def read(trained: Trained, stage: Stage) -> Reading:
     scores, corpus, device = scores_of(trained.model), stage.corpus, stage.device
     test = stage.known["test"]
     own, tokens, author = nats(scores, test.ids, device), _tokens(test), corpus.author[test.text]
@@ -103,9 +110,10 @@ def read(trained: Trained, stage: Stage, speed: float, ratio: float) -> Reading:
     shown = exposures(stage.canaries, stage.tokenizer, lambda ids: nats(scores, ids, device), stage.seed)
     planted = [one for one in shown if one.canary.repeats]
     place = places(scores, stage.asked, device)
-    notes = []
+    dp = trained.card.get("dp")
+    notes = [] if dp is None else [group_note(dp["epsilon"], dp["delta"], dp["most_rows_of_an_author"])]
     seen = {role: Seen(hidden(trained.model, p.ids, device), p.text, corpus.author[p.text]) for role, p in stage.known.items()}
-    identified = identification(seen, stage.seed)
+    identified = identification(seen, stage.seed, stage.adversaries)
     if isinstance(identified, str):
         notes.append(identified)
     repeats = sorted({one.canary.repeats for one in shown})
@@ -116,8 +124,8 @@ def read(trained: Trained, stage: Stage, speed: float, ratio: float) -> Reading:
         float(np.mean(apart)) if apart else 0.0, TRIES,
         hits(place, stage.asked.author, chance=stage.reference_places) if len(place) else [],
         excess(place, stage.reference_places, stage.asked.author, 10) if len(place) else None, _tab_canaries(scores, stage),
-        None if isinstance(identified, str) else identified, _membership(scores, stage), speed, ratio,
-        trained.card.get("dp", {}).get("epsilon"), notes,
+        None if isinstance(identified, str) else identified, _membership(scores, stage),
+        None if dp is None else dp["epsilon"], notes,
     )  # fmt: skip
 
 

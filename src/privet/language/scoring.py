@@ -10,7 +10,7 @@ from torch import Tensor
 
 from privet.data.dataset import Array
 from privet.data.schema import PAD
-from privet.language.models import LanguageModel, Scores, losses
+from privet.language.models import LanguageModel, Scores, last_state, losses
 
 TOKENS = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Tokens in one batch."""
@@ -35,7 +35,7 @@ def nats(scores: Scores, ids: Array, device: torch.device, counted: Array | None
 def hidden(model: LanguageModel, ids: Array, device: torch.device) -> Tensor:
     """The hidden state (n, width) of each row."""
     with torch.inference_mode():
-        return torch.cat([model(batch)[1].float() for batch in batches(ids, device)]).clone()
+        return torch.cat([last_state(model.states(batch), batch).float() for batch in batches(ids, device)]).clone()
 
 
 def batches(ids: Array, device: torch.device) -> Iterator[Tensor]:

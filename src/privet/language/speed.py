@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,6 +18,9 @@ from privet.language.private import Spending, cell, learn_private
 from privet.language.regularizers import AUTHOR, lesson
 from privet.language.train import Settings
 
+ROUNDS = {"cpu": 8, "cuda": 25}
+"""Steps in a turn."""
+
 
 class Speed(NamedTuple):
     tokens_per_second: float
@@ -30,17 +33,27 @@ class Speed(NamedTuple):
 
 
 def measure(
-    settings: Settings, ids: Array, author: Array, vocabulary: int, device: torch.device, rounds: int = 20, turns: int = 3
+    settings: Settings, ids: Array, author: Array, vocabulary: int, device: torch.device, rounds: int | None = None, turns: int = 4
 ) -> Speed:
     """The best of so many turns of so many steps each, after one that is not counted."""
-    tokens = float((ids[:, 1:] != PAD).sum()) / len(ids) * min(settings.batch, len(ids)) * rounds
-    steps = [_steps(one, ids, author, vocabulary, device, rounds) for one in (settings, replace(settings, regularizer="none"))]
+    rounds = rounds or ROUNDS.get(device.type, ROUNDS["cpu"])
+    if settings.regularizer == "none":
+        found = _rates([settings], ids, author, vocabulary, device, rounds, turns)
+        return Speed(found[0], found[0])
+    return Speed(*_rates([settings, replace(settings, regularizer="none")], ids, author, vocabulary, device, rounds, turns))
+
+
+def _rates(
+    asked: Sequence[Settings], ids: Array, author: Array, vocabulary: int, device: torch.device, rounds: int, turns: int
+) -> list[float]:
+    tokens = float((ids[:, 1:] != PAD).sum()) / len(ids) * min(asked[0].batch, len(ids)) * rounds
+    steps = [_steps(one, ids, author, vocabulary, device, rounds) for one in asked]
     best = [float("inf")] * len(steps)
     for turn in range(turns + 1):
         for place, step in enumerate(steps):
             taken = _timed(step, device)
             best[place] = min(best[place], taken) if turn else best[place]
-    return Speed(tokens / best[0], tokens / best[1])
+    return [tokens / taken for taken in best]
 
 
 def _steps(settings: Settings, ids: Array, author: Array, vocabulary: int, device: torch.device, rounds: int) -> Callable[[], None]:

@@ -164,9 +164,11 @@ def learn(
         spending = spending_of(settings, len(ids))
         spent = learn_private(shadow, ids, spending, settings.lr, run, identity, device)
         copy_weights(shadow, model)
-        card |= {"history": spent.history, "dp": {k: v for k, v in asdict(spent).items() if k != "history"} | {"unit": "row of tokens"}}
+        most = int(np.bincount(author).max())
+        told = {k: v for k, v in asdict(spent).items() if k != "history"} | {"unit": "row of tokens", "most_rows_of_an_author": most}
+        card |= {"history": spent.history, "dp": told}
     else:
-        model, card["history"] = _play(model, ids, author, apart, settings, run, identity, device)
+        model, card["history"] = play(model, ids, author, apart, settings, run, identity, device)
     model.to(device).eval()
     if apart is not None:
         card["held_out_perplexity"] = _held_out(model, apart, device)
@@ -219,9 +221,10 @@ class _Best(nn.Module):
             self.loss.fill_(loss)
 
 
-def _play(
+def play(
     model: LanguageModel, ids: Array, author: Array, apart: Array | None, settings: Settings, run: Run, identity: str, device: torch.device
 ) -> tuple[LanguageModel, list[dict[str, Any]]]:
+    """The model as it was when it predicted the texts kept `apart` best, and the figures of every epoch."""
     best = _Best(model)
 
     def after() -> Mapping[str, float]:

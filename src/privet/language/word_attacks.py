@@ -10,7 +10,8 @@ with five numbers fitted by maximum likelihood (a conditional logit: McFadden, F
     p(w_1 ... w_n | u_1 ... u_n) ~ product over i of p(u_i | w_i) p(w_i | w_{i-1})
 
 and at each place the word of the highest marginal probability is chosen, by forward and backward sums over the likeliest candidates
-of every place, all texts of a batch at once: the best rule where words are counted one by one.
+of every place, all texts of a batch at once: the best rule where words are counted one by one. In place of bigrams an LSTM can be the
+prior (lstm_prior.py).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from privet.data.dataset import Array, Dataset
 from privet.device import pick
 from privet.evidence.figures import Figure, Rebuilt
 from privet.evidence.people import bootstrap_people
+from privet.language.lstm_prior import LSTMPrior
 from privet.language.prior import Bigrams
 from privet.language.words import PrivateWords
 
@@ -36,6 +38,7 @@ PRIORS = {
     "none": "no prior: the word that becomes this one most easily",
     "frequency": "how frequent words are as prior",
     "bigrams": "a bigram language model as prior",
+    "lstm": "an LSTM language model with bigrams as prior",
 }
 WEIGHTS = (0.5, 0.75, 1.0)
 """How much the prior counts beside the channel; chosen on *select*."""
@@ -100,16 +103,25 @@ class Decoder:
     channel: Channel
     prior: Bigrams
     candidates: int = 24
+    lstm: LSTMPrior | None = None
 
     @staticmethod
-    def learn(words: PrivateWords, codes: Array, lengths: Array, candidates: int = 24, pairs: int = 512, seed: int = 0) -> Decoder:
+    def learn(
+        words: PrivateWords,
+        codes: Array,
+        lengths: Array,
+        candidates: int = 24,
+        pairs: int = 512,
+        seed: int = 0,
+        lstm: LSTMPrior | None = None,
+    ) -> Decoder:
         """What an attacker knows who has texts of other people and the mechanism."""
         size = len(words.vocabulary)
         channel = Channel.learn(words, codes, pairs, seed=seed)
-        return Decoder(channel, Bigrams.learn(codes, lengths, size), min(candidates, size))
+        return Decoder(channel, Bigrams.learn(codes, lengths, size), min(candidates, size), lstm)
 
-    def answers(self, released: Array, lengths: Array, weight: float = 1.0) -> dict[str, Array]:
-        """The words behind released ones, by each kind of prior: PRIORS without the first."""
+    def answers(self, released: Array, lengths: Array, weight: float = 1.0, light: bool = False) -> dict[str, Array]:
+        """The words behind released ones, by each kind of prior: PRIORS without the first, and without the LSTM where it is to be light."""
         unique, place = np.unique(released, return_inverse=True)
         word = weight * self.prior.log_word
         plain = np.empty(len(unique), dtype=np.int64)
@@ -122,7 +134,10 @@ class Decoder:
         known = np.where(some > 0, emitted + word[some], -np.inf)  # unknown words are context, and nobody asks for them
         frequency = np.take_along_axis(some, known.argmax(1)[:, None], 1)[:, 0]
         bigrams = self._marginals(some[place], emitted[place], lengths, weight)
-        return {"none": plain[place], "frequency": frequency[place], "bigrams": bigrams}
+        found = {"none": plain[place], "frequency": frequency[place], "bigrams": bigrams}
+        if self.lstm is not None and not light:
+            found["lstm"] = self.lstm.decode(some[place], emitted[place], lengths, self.prior, weight, bigrams)
+        return found
 
     def _marginals(self, some: Array, emitted: Array, lengths: Array, weight: float) -> Array:
         """The known word of highest marginal probability at each place; texts of like length together, shorter ones end early."""
@@ -151,21 +166,32 @@ class Decoder:
         return weight * self.prior.log(before[:, :, None], here[:, None, :])
 
 
-def decode(words: PrivateWords, data: Dataset, most: int = 2000, seed: int = 0, shown: int = 8, pairs: int = 512) -> tuple[Rebuilt, ...]:
+def attackers_words(words: PrivateWords, data: Dataset, most: int = 2000, seed: int = 0) -> tuple[Array, Array]:
+    """Codes and lengths of the texts that the attacker has: those of *attack*, at most twenty times as many as are decoded."""
+    view = data.part("attack")
+    view = view.take(np.sort(np.random.default_rng(seed).permutation(len(view))[: 20 * most]))
+    return words.vocabulary.codes(data.records[view.rows])
+
+
+def decode(
+    words: PrivateWords, data: Dataset, most: int = 2000, seed: int = 0, shown: int = 8, pairs: int = 512, lstm: LSTMPrior | None = None
+) -> tuple[Rebuilt, ...]:
     """How many words of *test* people are recovered from their private texts, with every kind of prior, the language model's first.
 
     The attacker knows the texts of *attack*; how much the prior counts is chosen on *select*; unknown words are not counted.
     """
     random = np.random.default_rng(seed)
     codes, lengths, people = {}, {}, {}
-    for part, limit in (("attack", 20 * most), ("select", most // 4), ("test", most)):
+    codes["attack"], lengths["attack"] = attackers_words(words, data, most, seed)
+    for part, limit in (("select", most // 4), ("test", most)):
         view = data.part(part)
         view = view.take(np.sort(random.permutation(len(view))[:limit]))
         codes[part], lengths[part] = words.vocabulary.codes(data.records[view.rows])
         people[part] = np.repeat(view.people, lengths[part])
-    attacker = Decoder.learn(words, codes["attack"], lengths["attack"], pairs=pairs, seed=seed)
+    attacker = Decoder.learn(words, codes["attack"], lengths["attack"], pairs=pairs, seed=seed, lstm=lstm)
     released = {part: words.change(codes[part], seed + 1 + at) for at, part in enumerate(("select", "test"))}
-    weight = max(WEIGHTS, key=lambda w: _share(attacker.answers(released["select"], lengths["select"], w)["bigrams"], codes["select"]))
+    select = released["select"], lengths["select"]
+    weight = max(WEIGHTS, key=lambda w: _share(attacker.answers(*select, w, light=True)["bigrams"], codes["select"]))
     answers = {"released": released["test"], **attacker.answers(released["test"], lengths["test"], weight)}
     counts = np.bincount(codes["attack"][codes["attack"] > 0], minlength=len(words.vocabulary))
     common = np.zeros(len(counts), dtype=bool)
@@ -175,7 +201,7 @@ def decode(words: PrivateWords, data: Dataset, most: int = 2000, seed: int = 0, 
     some = lengths["test"][:shown]
     originals = tuple(words.vocabulary.texts(codes["test"][: some.sum()], some))
     found = []
-    for prior in reversed(PRIORS):
+    for prior in (one for one in reversed(PRIORS) if one in answers):
         figures = {
             name: _figure(answers[prior] == codes["test"], codes["test"] == usual[name], there, people["test"], name)
             for name, there in counted.items()

@@ -31,6 +31,8 @@ def words(
     private: Annotated[str, typer.Option(help="For --audit: what must not be readable")] = "",
     utility: Annotated[str, typer.Option(help="For --audit: tasks to try")] = "",
     battery: Annotated[str, typer.Option(help="For --audit: quick, lean, standard or strong")] = "quick",
+    prior: Annotated[str, typer.Option(help="For --audit: bigrams, lstm as well, or a folder of privet lm train")] = "bigrams",
+    schema: Annotated[Path | None, typer.Option(help="For --audit: TOML file that says what the columns are")] = None,
     seed: Seed = None,
     device: Device = "auto",
 ) -> None:
@@ -53,8 +55,9 @@ def words(
         out.print(f"Private texts:  {target_file}", markup=False)
     if audit is not None:
         for point in audit_words(
-            audit, texts, vectors, levels, _names(private), _names(utility), battery=battery, seed=seed or 0, device=device
-        ):
+            audit, texts, vectors, levels, _names(private), _names(utility), battery=battery, seed=seed or 0, device=device,
+            prior=prior, schema=schema,
+        ):  # fmt: skip
             read = ", ".join(f"{name} {figure.value:.1%}" for name, figure in {**point.private, **point.utility}.items())
             best = max((figure.value for figure in point.recovered.values()), default=float("nan"))
             out.print(f"epsilon {point.epsilon:g}: {read}; {point.stays:.1%} of words stay, {best:.1%} are recovered.")

@@ -13,14 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privet.auditor import audit
-from privet.data import load
 from privet.data.dataset import Dataset
 from privet.data.schema import split_words
 from privet.errors import PrivetError
 from privet.evidence.figures import Audit, Figure
 from privet.files import replacing, writable_folder, write_text
+from privet.language.corpus import load_texts
+from privet.language.lstm_prior import LSTMPrior
 from privet.language.vocabulary import Vocabulary, is_words, read_table
-from privet.language.word_attacks import decode
+from privet.language.word_attacks import attackers_words, decode
 from privet.language.words import PrivateWords, check_epsilon
 from privet.language.words_stats import Statistics, read_target, statistics, suggest
 from privet.report.markdown import summary
@@ -97,9 +98,11 @@ def text_column(table: Any, column: str | None, where: str) -> str:
 def audit_words(
     folder: Path, spec: str | Path, vectors: Path, epsilons: Sequence[float], private: Sequence[str], utility: Sequence[str] = (), *,
     battery: str = "quick", most: int = 2000, longest: int = 64, schema: Path | None = None, seed: int = 0, device: str = "auto",
-    progress: bool = True,
+    progress: bool = True, prior: str = "bigrams",
 ) -> list[Point]:  # fmt: skip
     """Attack private texts at every epsilon: attributes and tasks with the audit's adversaries, words with the decoder.
+
+    The decoder's `prior` is bigrams; or, beside them, an lstm learned from the attacker's texts, or one in a folder of `privet lm train`.
 
     Writes `eps-E/audit.json`, `eps-E/report.html` and `eps-E/summary.md`, and words.json and words.html over all of them.
     """
@@ -111,18 +114,19 @@ def audit_words(
         raise PrivetError("Say how much noise to attack: --epsilon 10, or several, 5,10,20.")
     for epsilon in epsilons:
         check_epsilon(epsilon)
-    data = load(spec, schema, progress=progress)
+    data = load_texts(spec, schema, progress)
     if data.modality != "text":
         raise PrivetError(f"{data.name} holds {data.modality} records, and private words are for texts.")
     vocabulary = Vocabulary.read(vectors)
     bare = without_marks(data, vocabulary)
     undo = writable_folder(folder)
     try:
+        lstm = _prior(prior, PrivateWords(vocabulary, epsilons[0], device), bare, most, seed, device, progress)
         points: list[Point] = []
         earlier: Audit | None = None
         for epsilon in sorted(epsilons):
             words = PrivateWords(vocabulary, epsilon, device)
-            found = _audit(words, bare, private, utility, battery, longest, most, seed, device, progress, earlier)
+            found = _audit(words, bare, private, utility, battery, longest, most, seed, device, progress, earlier, lstm)
             earlier = earlier or found
             place = folder / f"eps-{epsilon:g}"
             writable_folder(place)
@@ -149,12 +153,23 @@ ADDED = (
 
 def _audit(
     words: PrivateWords, data: Dataset, private: Sequence[str], utility: Sequence[str], battery: str, longest: int, most: int, seed: int,
-    device: str, progress: bool, earlier: Audit | None,
+    device: str, progress: bool, earlier: Audit | None, lstm: LSTMPrior | None,
 ) -> Audit:  # fmt: skip
     release = words.release(private, longest)
     found = audit(release, data, utility, battery, seed=seed, device=device, progress=progress, rebuild=False, raw_from=earlier)
     said = tuple(line for line in found.limits if not line.startswith("The release is deterministic"))
-    return replace(found, rebuilt=decode(words, data, most, seed), limits=(*said, *ADDED))
+    return replace(found, rebuilt=decode(words, data, most, seed, lstm=lstm), limits=(*said, *ADDED))
+
+
+def _prior(prior: str, words: PrivateWords, data: Dataset, most: int, seed: int, device: str, progress: bool) -> LSTMPrior | None:
+    if prior == "bigrams":
+        return None
+    codes, lengths = attackers_words(words, data, most, seed)
+    if prior == "lstm":
+        return LSTMPrior.learn(codes, lengths, len(words.vocabulary), device=device, progress=progress)
+    if not Path(prior).is_dir():
+        raise PrivetError(f"--prior {prior} is neither bigrams nor lstm nor a folder that  privet lm train  wrote.")
+    return LSTMPrior.read(Path(prior), words.vocabulary, codes, device)
 
 
 def _point(epsilon: float, found: Audit) -> Point:

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from privet.data import load
 from privet.errors import PrivetError
 from privet.files import writable_folder
 from privet.game import Run
 from privet.language.canaries import PATTERNS, draw
-from privet.language.corpus import gather
+from privet.language.corpus import gather, load_texts
 from privet.language.private import require_opacus
 from privet.language.train import Settings, Trained, learn, tokenizer_for
 
@@ -40,7 +39,7 @@ def train_to(
     """Train and write to `folder`. Everything that can be wrong with the words is found before the work starts."""
     if settings.regularizer == "dp":
         require_opacus()
-    corpus = gather(load(spec, schema), author, authors, settings.seed)
+    corpus = gather(load_texts(spec, schema), author, authors, settings.seed)
     planted = draw(patterns, canaries, repeats, corpus.authors("known"), settings.seed) if canaries else []
     tokenizer = tokenizer_for(corpus, settings, planted)
     undo = writable_folder(folder)

@@ -33,6 +33,7 @@ from privet.feed import Batch, Feed
 from privet.game import Game, Move, Phase, Player, Run
 from privet.methods.method import Method, Problem
 from privet.nets.code import Code
+from privet.parallel import everyone, everyones
 from privet.progress import console
 
 OTHERS = ("attack", "select")
@@ -134,6 +135,9 @@ class Players:
     What is released of codes, how a head's loss is taken, and what the best adversary makes of it are each method's own.
     """
 
+    steady: ClassVar[bool] = False
+    """Whether a move reads the time from tensors alone (`Phase.steady`)."""
+
     def __init__(self, problem: Problem, method: Aiming, code: nn.Module, head: Any, numbers: int, memory: nn.Module) -> None:
         """`head` makes a task's head from its number of classes; it sees `numbers`."""
         self.problem, self.method = problem, method
@@ -148,6 +152,8 @@ class Players:
         self.allowed = [method.allowed(problem, attribute) for attribute in self.private]
         self.shares = method.shares(len(self.utility))
         self.done = 0.0
+        self.pull, self.share = torch.zeros((), device=problem.device), torch.zeros((), device=problem.device)
+        """Now: the weight of the penalty, and that of the latest state in the slow average."""
         self.others: Feed | None = None
 
     @abstractmethod
@@ -182,16 +188,19 @@ class Players:
 
         def schedule(done: float) -> float:
             self.done = done
+            self.pull.fill_(self.grown() * m.weight)
+            self.share.fill_(0.02 if done > 0.1 else 0.2)
             return min(done / 0.1, 1.0) * 0.5 * (1 + math.cos(math.pi * done)) + 1e-3
 
-        return Phase("hedging", m.epochs, [Player("code", together, self.hedge, m.lr, decay=m.decay)], schedule=schedule, after=self.judge)
+        player = Player("code", together, self.hedge, m.lr, decay=m.decay)
+        return Phase("hedging", m.epochs, [player], schedule=schedule, after=self.judge, steady=self.steady)
 
     def hedge(self, batch: Batch) -> Move:
         self._smooth()
         codes = self.code(batch.x).float()
-        values = torch.stack([batch.labels[a.name] for a in self.private], 1)
-        z = self.released(codes)
-        losses = [self.task_loss(head, z, codes, batch.labels[t.name]) for t, head in zip(self.utility, self.heads, strict=True)]
+        codes, z, labels = everyone(codes), everyone(self.released(codes)), everyones(batch.labels)
+        values = torch.stack([labels[a.name] for a in self.private], 1)
+        losses = [self.task_loss(head, z, codes, labels[t.name]) for t, head in zip(self.utility, self.heads, strict=True)]
         loss = self.weighed(losses) if losses else z.new_zeros(())
         figures = {"task loss": loss} if losses else {}
         if self.informed:
@@ -199,7 +208,7 @@ class Players:
             loss, figures = loss + self.informed * told, {**figures, "information loss": told}
         found = self.success(z, codes, values)
         for value, allowed in zip(found, self.allowed, strict=True):
-            loss = loss + self.grown() * self.method.weight * F.relu(value - allowed)
+            loss = loss + self.pull * F.relu(value - allowed)
         return Move(loss, {**figures, "best adversary": torch.stack(found).max()})
 
     def weighed(self, losses: Sequence[Tensor]) -> Tensor:
@@ -217,7 +226,7 @@ class Players:
         mine, latest = self.smooth.state_dict(), self.code.state_dict()
         for name, value in mine.items():
             if value.is_floating_point():
-                value.lerp_(latest[name], 0.02 if self.done > 0.1 else 0.2)
+                value.lerp_(latest[name], self.share)
             else:
                 value.copy_(latest[name])
 
@@ -272,7 +281,7 @@ class Likeness(nn.Module):
 
     def scores(self, x: Tensor, z: Tensor) -> Tensor:
         """(releases, records)"""
-        return self.sharp.exp() * F.normalize(self.of_z(z), dim=1) @ F.normalize(self.of_x(x).float(), dim=1).T
+        return self.sharp.exp() * F.normalize(self.of_z(z), dim=1) @ F.normalize(everyone(self.of_x(x)).float(), dim=1).T
 
 
 def alike(values: Tensor) -> Tensor:

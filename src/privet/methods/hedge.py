@@ -74,6 +74,8 @@ class Hedge(Aiming):
 
 
 class _Players(Players):
+    steady: ClassVar[bool] = True
+
     def __init__(self, problem: Problem, method: Hedge) -> None:
         d, self.sigma = method.dims, method.sigma
 

@@ -30,6 +30,7 @@ from privet.game import Game, Move, Phase, Player, Run
 from privet.methods.method import Method, Problem
 from privet.nets.additive import Additive, add
 from privet.noise import Noise
+from privet.parallel import everyone, everyones
 from privet.release import Release
 
 
@@ -93,7 +94,8 @@ class Players:
 
     def warm_up(self, epochs: float, lr: float) -> Phase:
         both = nn.ModuleList([self.extractor, self.adversary])
-        return Phase("learning to predict", epochs, [Player("predictors", both, lambda batch: self.accuse(batch, self.release(batch)), lr)])
+        predictors = Player("predictors", both, lambda batch: self.accuse(batch, self.release(batch)), lr)
+        return Phase("learning to predict", epochs, [predictors], steady=True)
 
     def play(self, epochs: float, lr: float, fused: bool) -> Phase:
         players = [
@@ -101,7 +103,7 @@ class Players:
             Player("estimator", self.estimator, lambda batch: self.inform(batch, self.release(batch).detach()), lr),
             Player("extractor", self.extractor, self.defend, lr),
         ]
-        return Phase("hiding", epochs, players, self.all_at_once if fused else None)
+        return Phase("hiding", epochs, players, self.all_at_once if fused else None, steady=True)
 
     def release(self, batch: Batch) -> Tensor:
         z: Tensor = self.extractor(batch.x)
@@ -109,7 +111,7 @@ class Players:
 
     def accuse(self, batch: Batch, z: Tensor) -> Move:
         """The adversary's loss: CE(C(z), u), the mean over the private attributes."""
-        loss, right = cross_entropy(self.adversary(z), batch.labels, self.private)
+        loss, right = cross_entropy(everyone(self.adversary(z)), everyones(batch.labels), self.private)
         return Move(loss, {"adversary right": right, "adversary loss": loss})
 
     def inform(self, batch: Batch, z: Tensor) -> Move:

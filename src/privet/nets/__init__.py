@@ -24,6 +24,7 @@ from privet.nets.identity import Identity
 from privet.nets.laplace import Laplace
 from privet.nets.mask import Keep, Split, Spread
 from privet.nets.nearest import Nearest
+from privet.nets.quantised import Quantised
 from privet.nets.record import Record
 from privet.nets.sanitizer import Sanitizer
 from privet.nets.symbols import Quantiser, Symbols
@@ -85,6 +86,7 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "cloak": lambda schema: Spread(Keep(schema.shape)),
     "shredder": lambda schema, outputs, width=0.25, depth=0.5: Split(schema, outputs, width, depth),
     "channel": channel_of,
+    "int8": lambda schema, size, shape, scale=None: Quantised(size, shape) if scale is None else Additive(Quantised(size, shape), scale),
     "sanitizer": lambda schema, width=1.0, stochastic=False: Sanitizer(schema, width, stochastic),
 }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import NamedTuple
@@ -18,7 +19,9 @@ from privet.frontier.groups import Group, best, certified, groups, mean_figure, 
 from privet.frontier.study import Published, Question, Study
 from privet.frontier.table import Row
 from privet.report import jinja
-from privet.report.frontier_plane import Look, picture, swatch
+from privet.report.frontier_curves import curves, draw
+from privet.report.frontier_pages import pages
+from privet.report.frontier_plane import MOST_NAMES, Look, picture, swatch
 from privet.report.numbers import between, listed, measured, percent
 
 NONE = "\u2013"
@@ -42,6 +45,9 @@ class Beside(NamedTuple):
     published: Published
     said: str
     ours: Figure | None
+    """By the same measure, and read by the paper's kind of network."""
+    worst: Figure | None
+    """Of the strongest adversary, or the best model: balanced accuracy."""
 
 
 def render(study: Study, rows: Sequence[Row], command: str | None = None) -> str:
@@ -55,8 +61,11 @@ def render(study: Study, rows: Sequence[Row], command: str | None = None) -> str
             study=study, rows=rows, command=command, looks=looks, swatch=swatch, picture=picture, best=best,
             sections=[(question, _panels(question, rows, looks)) for question in study.questions],
             tables=[(question, table_rows(question, rows)) for question in study.questions],
+            turned=[(question, found) for question in study.questions if (found := curves(question, rows))], draw=draw,
+            pages={question: name for name, (question, _) in pages(rows).items()},
             beside=beside(study, rows), done=[row for row in rows if row.state == "done"],
             failed=[row for row in rows if row.state == "failed"], left=[row for row in rows if row.state == "left"],
+            waiting=waiting(rows), failures=failures(rows), most_names=MOST_NAMES,
             called=called, cell=_cell, in_game=in_game, certified=certified,
             data_names=listed(sorted({str(r.audit.data.get("name")) for r in rows if r.audit})),
             private=listed(list(dict.fromkeys(n for q in study.questions for n in q.hidden or q.private))),
@@ -72,6 +81,23 @@ def called(row: Row) -> str:
     cell = row.cell
     dial = "" if cell.budget is None else f" {cell.dial} {cell.budget:g}"
     return f"{cell.label}{dial}" + ("" if cell.is_raw else f", seed {cell.seed}")
+
+
+def waiting(rows: Sequence[Row]) -> list[str]:
+    """Cells that were not reached, by variant: 'Hedge, 3 of 6'."""
+    own = [row for row in rows if not row.cell.is_raw]
+    left, every = (Counter(row.cell.label for row in some) for some in ([row for row in own if row.state == "left"], own))
+    raw = ["raw data"] if any(row.cell.is_raw and row.state == "left" for row in rows) else []
+    return raw + [f"{label}, {count} of {every[label]}" for label, count in left.items()]
+
+
+def failures(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Who failed and why; cells of a variant that failed alike together."""
+    kept: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.state == "failed":
+            kept.setdefault((row.cell.label, row.error), []).append(row)
+    return [(called(own[0]) if len(own) == 1 else f"{label}, {len(own)} cells", error) for (label, error), own in kept.items()]
 
 
 def _looks(rows: Sequence[Row]) -> dict[str, Look]:
@@ -135,7 +161,7 @@ def beside(study: Study, rows: Sequence[Row]) -> list[Beside]:
         figures = [figure for row in own if (figure := _same(row, one)) is not None and measured(figure)]
         dial = next((f" {row.cell.dial} {row.cell.budget:g}" for row in own if row.cell.budget is not None), "")
         said = f"{one.label or 'raw data'}{dial}: {one.attribute}, {one.measure}" + (f" of {one.adversary}" if one.adversary else "")
-        found.append(Beside(one, said, _mean(figures)))
+        found.append(Beside(one, said, _mean(figures), _cell(own, one.attribute)))
     return found
 
 
@@ -148,10 +174,7 @@ def _same(row: Row, one: Published) -> Figure | None:
         return next((f.released[key] for f in row.audit.fairness if f.task == one.attribute and key in f.released), None)
     if one.measure == "share of the bits that is gone":
         return row.audit.information.get("cloak_reduction")
-    reading = row.reading(one.attribute)
-    if reading is None:
-        return None
-    finding = next((f for f in reading.released if f.adversary == one.adversary), None) if one.adversary else reading.worst
+    finding = row.finding(one.attribute, one.adversary)
     return None if finding is None else finding.plain if one.measure == "plain accuracy" else finding.score
 
 
@@ -187,11 +210,14 @@ def table(study: Study, rows: Sequence[Row]) -> str:
             lines.append(_line([head + called(row), f"{one.task}, {one.by}", *found]))
         lines.append("")
     if study.published:
-        lines += ["## Beside the paper", "", _line(["figure", "what", "paper", "ours, same measure"]), _line(["---"] * 4)]
-        lines += [_line([b.published.source, b.said, percent(b.published.value), _said(b.ours)]) for b in beside(study, rows)]
+        lines += ["## Beside the paper", "", _line(["figure", "what", "paper", "ours, one network", "ours, worst"]), _line(["---"] * 5)]
+        lines += [
+            _line([b.published.source, b.said, percent(b.published.value), _said(b.ours), _said(b.worst)]) for b in beside(study, rows)
+        ]
         lines.append("")
-    unfinished = [row for row in rows if row.state != "done"]
-    lines += [f"- {called(row)}: {row.error or 'not reached in time'}" for row in unfinished]
+    lines += [f"- {who}: {error}" for who, error in failures(rows)]
+    left = waiting(rows)
+    lines += [f"- Not reached in time: {'; '.join(left)}. The same command goes on with them."] if left else []
     lines += [f"- {note}" for note in study.notes]
     return "\n".join(lines).rstrip() + "\n"
 

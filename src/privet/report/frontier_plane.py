@@ -27,7 +27,7 @@ _SHAPES = (
 """Circle, square, triangles, diamond, cross, pentagon: seven shapes and eight colours repeat together only after 56."""
 
 MOST_NAMES = 40
-"""Points that can carry their budget in the picture."""
+"""Points that can carry their budget in the picture; of more, those on the front carry their name."""
 
 
 class Look(NamedTuple):
@@ -98,11 +98,12 @@ def picture(points: Sequence[Group], front: Sequence[int], looks: dict[str, Look
         parts += bars
         taken += boxes
         marks.append(_mark(group, x, y, looks))
-    named = [(x, y, _short(g)) for g, (x, y) in zip(points, spots, strict=True)]
-    if len(points) <= MOST_NAMES:
-        text = Markup('<text class="name {}" x="{}" y="{}" text-anchor="{}">{}</text>').format
-        for group, label in zip(points, place(named, taken, frame._replace(right=width), 12.0, 9), strict=True):
-            parts.append(text(_colour(group, looks), round(label.x, 1), round(label.y, 1), label.anchor, label.text))
+    few = len(points) <= MOST_NAMES
+    shown = range(len(points)) if few else front
+    named = [(*spots[i], _short(points[i]) if few else shorten(points[i].first.cell.label, 18)) for i in shown]
+    text = Markup('<text class="name {}" x="{}" y="{}" text-anchor="{}">{}</text>').format
+    for i, label in zip(shown, place(named, taken, frame._replace(right=width), 12.0, 9), strict=True):
+        marks.append(text(_colour(points[i], looks), round(label.x, 1), round(label.y, 1), label.anchor, label.text))
     said = "; ".join(f"{g.name}: {private} {percent(g.leak.value)}, {utility} {percent(g.use.value)}" for g in points)
     whole = Markup('<svg class="plane frontier" viewBox="0 0 {} {}" role="group" aria-label="{}">{}{}</svg>')
     return whole.format(width, height, f"Privacy and utility picture. {said}.", Markup("").join(parts), Markup("").join(marks))
