@@ -47,7 +47,7 @@ def release_rows(folder: Path, rows: int = 40_000) -> tuple[Work, Work]:
     return _releasing(hedge(schema, folder / "release"), folder / "rows.parquet", rows, folder)
 
 
-def release_pictures(folder: Path, pictures: int = 192, width: float = 1.0) -> tuple[Work, Work]:
+def release_pictures(folder: Path, pictures: int = 128, width: float = 1.0) -> tuple[Work, Work]:
     """JPEGs of a photograph's size, released by TIPRDC's extractor at 64 x 64."""
     photographs(folder / "photos", pictures)
     return _releasing(extractor(ImageSchema(3, 64, 64), folder / "release", width), folder / "photos", pictures, folder)
