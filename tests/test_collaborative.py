@@ -176,9 +176,9 @@ def test_a_killed_run_ends_in_the_same_weights(tmp_path):
 
 def _stopped_after(rounds, work):
     """None where the work was killed after so many rounds."""
-    import privet.game
+    import privet.turn
 
-    step, count = privet.game._step, 0
+    step, count = privet.turn.step, 0
 
     def counted(*args):
         nonlocal count
@@ -188,7 +188,7 @@ def _stopped_after(rounds, work):
         step(*args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(privet.game, "_step", counted)
+        patch.setattr(privet.turn, "step", counted)
         try:
             return work()
         except KeyboardInterrupt:

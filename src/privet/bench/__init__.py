@@ -20,7 +20,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from privet.data.ahead import cores
 from privet.errors import PrivetError
 from privet.files import write_text
 
@@ -121,6 +120,8 @@ def save(path: Path, found: Sequence[Ratio]) -> None:
 
 def machine() -> dict[str, Any]:
     """What a figure has to be read with."""
+    from privet.data.ahead import cores  # with pandas, which `privet --help` need not wait for
+
     try:
         info = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -142,7 +142,8 @@ def plane(lines: Mapping[str, Line], across: str, up: str, mark: float | None = 
         return round(frame.bottom - value * (frame.bottom - frame.top), 1)
 
     parts = [_TEXT("axis utility", 2, 14, "start", up), _TEXT("axis private", frame.right, frame.bottom + 36, "end", across)]
-    for tick in np.geomspace(math.exp(low), math.exp(high), 6).tolist():
+    asked = sorted({x for line in lines.values() for x, *_ in line})
+    for tick in asked if len(asked) <= 8 else np.geomspace(math.exp(low), math.exp(high), 6).tolist():
         parts += [
             _RULE(x_at(tick), x_at(tick), frame.top, frame.bottom),
             _TEXT("tick", x_at(tick), frame.bottom + 18, "middle", f"{tick:.3g}"),
