@@ -30,7 +30,7 @@ demo: .venv/.installed
 
 test: lint
 	@echo "== pytest: tests and the examples in docstrings, two at a time"
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope
 
 lint: .venv/.installed-dev
 	@echo "== ruff check"
