@@ -44,18 +44,18 @@ def stream_pictures(schema: Schema, paths: Sequence[Path], batch: int) -> Iterat
 
 def chunks_of_file(schema: Schema, path: Path, keep: Sequence[str], column: str | None, rows: int) -> Iterator[Chunk]:
     """The same as stream_file, `rows` at a time."""
-    first = next((frame for frame in _frames(path, rows) if len(frame)), None)
+    first = next((frame for frame in frames_of(path, rows) if len(frame)), None)
     if first is None:
         return
     for name in keep:
         if name not in first.columns:
             raise unknown(f"column in {path.name}:", name, map(str, first.columns))
     # Chosen once: what is plain to see in the first rows need not be so in every batch.
-    column = column or _record(schema.plain, first, f"{path}, rows from 1 on")
+    column = column or record_column(schema.plain, first, f"{path}, rows from 1 on")
     start = 0
-    for part in _parts(path, rows, _needed(schema, first, column, keep)):
+    for part in _parts(path, rows, needed_columns(schema, first, column, keep)):
         if len(part):
-            yield Chunk(start, partial(_rows, schema, part, keep, column, f"{path}, rows from {start + 1} on"))
+            yield Chunk(start, partial(encoded_rows, schema, part, keep, column, f"{path}, rows from {start + 1} on"))
         start += len(part)
 
 
@@ -81,12 +81,12 @@ def count(path: Path) -> int:
         return 0
 
 
-def _rows(schema: Schema, part: Any, keep: Sequence[str], column: str | None, where: str) -> Rows:
+def encoded_rows(schema: Schema, part: Any, keep: Sequence[str], column: str | None, where: str) -> Rows:
     frame = part if isinstance(part, pd.DataFrame) else part.to_pandas()
     return schema.beside(_encode(schema.plain, frame, column, where), frame, where), frame[list(keep)]
 
 
-def _needed(schema: Schema, first: pd.DataFrame, column: str | None, keep: Sequence[str]) -> list[str] | None:
+def needed_columns(schema: Schema, first: pd.DataFrame, column: str | None, keep: Sequence[str]) -> list[str] | None:
     """The columns that are looked at; None for all, where one of them is not there and has to be named beside those that are."""
     plain = schema.plain
     by_name = isinstance(plain, TableSchema) and (column is None or plain.columns[0].name in first.columns)
@@ -96,7 +96,7 @@ def _needed(schema: Schema, first: pd.DataFrame, column: str | None, keep: Seque
     return names if all(name in first.columns for name in names) else None
 
 
-def _frames(path: Path, rows: int) -> Iterator[pd.DataFrame]:
+def frames_of(path: Path, rows: int) -> Iterator[pd.DataFrame]:
     return (part if isinstance(part, pd.DataFrame) else part.to_pandas() for part in _parts(path, rows))
 
 
@@ -113,7 +113,7 @@ def _parts(path: Path, rows: int, columns: list[str] | None = None) -> Iterator[
         raise PrivetError(f"{path} cannot be read as parquet or CSV ({str(error).strip().splitlines()[0].rstrip('.')}).") from None
 
 
-def _record(schema: Schema, frame: pd.DataFrame, where: str) -> str | None:
+def record_column(schema: Schema, frame: pd.DataFrame, where: str) -> str | None:
     """The column that holds the picture, text, window or list; None where a table's columns are there by name."""
     if isinstance(schema, TableSchema):
         lists = [c for c in frame.columns if _cell(frame[c], np.ndarray, list) is not None]

@@ -41,7 +41,7 @@ def learn(cell: Cell, folder: Path, device: str) -> None:
     room.mkdir(exist_ok=True)
     built = method(cell.method)(**cell.settings, seed=cell.seed)
     run = Run(room, resume=True, device=device, progress=False)
-    release = built.fit(_data(cell.learned_on), cell.private, cell.tasks, without=cell.without, run=run)
+    release = built.fit(read_once(cell.learned_on), cell.private, cell.tasks, without=cell.without, run=run)
     release.save(room)
     write_json(folder / "learned.json", {"seconds": round(time.monotonic() - started, 1)})
     (room / "checkpoint.safetensors").unlink(missing_ok=True)
@@ -50,7 +50,7 @@ def learn(cell: Cell, folder: Path, device: str) -> None:
 def attack(cell: Cell, folder: Path, device: str, raw: Path | None) -> None:
     """Attack a cell's release; figures on raw records are taken from `raw`, where that audit saw the same input."""
     started = time.monotonic()
-    data, release = _data(cell.audited_on), Release.load(folder / "release")
+    data, release = read_once(cell.audited_on), Release.load(folder / "release")
     earlier = None if raw is None else Audit.load(raw)
     if earlier is not None and earlier.data.get("input") != given_inputs(release):
         earlier = None
@@ -73,8 +73,8 @@ def attack_raw(cell: Cell, folder: Path, device: str) -> None:
     started = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "cell.json", {**cell.content(), "label": cell.label})
-    data = _data(cell.audited_on)
-    release = Release.identity(learn_schema(_data(cell.learned_on), [*cell.private, *cell.without]))
+    data = read_once(cell.audited_on)
+    release = Release.identity(learn_schema(read_once(cell.learned_on), [*cell.private, *cell.without]))
     found = audit(
         release, data, cell.utility, cell.battery, private=cell.hidden, seed=cell.audit_seed, device=device, progress=False,
         rebuild=False, raw=False,
@@ -104,7 +104,7 @@ def _finish(folder: Path, release: Release, found: Audit, data: Dataset, started
 
 
 @lru_cache(maxsize=2)
-def _data(source: Source) -> Dataset:
+def read_once(source: Source) -> Dataset:
     return load(source.spec, source.schema, progress=False)
 
 

@@ -209,10 +209,10 @@ def _work(words: Mapping[str, Any], folder: Path, raw: str | None) -> dict[str, 
 
 def _same_data(cell: Cell, do: str) -> None:
     """Refuse other data under the same name: the results would be found again as those of the asker's."""
-    from privet.frontier.worker import _data  # which keeps what it reads, for the work that follows
+    from privet.frontier.worker import read_once  # which keeps what it reads, for the work that follows
 
     source, wanted = (cell.learned_on, cell.learned_print) if do == "learn" else (cell.audited_on, cell.audited_print)
-    if _data(source).fingerprint != wanted:
+    if read_once(source).fingerprint != wanted:
         raise PrivetError(f"{source.spec} holds other data on {socket.gethostname()} than where the comparison was begun.")
 
 

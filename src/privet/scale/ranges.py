@@ -11,24 +11,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privet.data.schema import Schema
-from privet.data.stream import Chunk, _frames, _needed, _record, _rows  # the same choices, so that the same bytes come out
+from privet.data.stream import (  # the same choices, so that the same bytes come out
+    Chunk,
+    encoded_rows,
+    frames_of,
+    needed_columns,
+    record_column,
+)
 from privet.errors import PrivetError, unknown
 
 
 def chunks_within(schema: Schema, path: Path, keep: Sequence[str], column: str | None, rows: int, within: range) -> Iterator[Chunk]:
     """As data.stream.chunks_of_file, of the rows `within` a range that starts at a multiple of `rows`."""
-    first = next((frame for frame in _frames(path, rows) if len(frame)), None)
+    first = next((frame for frame in frames_of(path, rows) if len(frame)), None)
     if first is None:
         return
     for name in keep:
         if name not in first.columns:
             raise unknown(f"column in {path.name}:", name, map(str, first.columns))
     # By the first rows of the file and not of the range: all ranges must choose alike.
-    column = column or _record(schema.plain, first, f"{path}, rows from 1 on")
-    table = _read(path, rows, _needed(schema, first, column, keep), within)
+    column = column or record_column(schema.plain, first, f"{path}, rows from 1 on")
+    table = _read(path, rows, needed_columns(schema, first, column, keep), within)
     for start in range(0, len(table), rows):
         where = f"{path}, rows from {within.start + start + 1} on"
-        yield Chunk(within.start + start, partial(_rows, schema, table.slice(start, rows), keep, column, where))
+        yield Chunk(within.start + start, partial(encoded_rows, schema, table.slice(start, rows), keep, column, where))
 
 
 def _read(path: Path, rows: int, columns: list[str] | None, within: range) -> pa.Table:
