@@ -16,7 +16,6 @@
     k  does a recorded step compute what a plain one does: weights after the same rounds, and after an interruption
     i  every convolution of the step alone: share of a forwards, and backwards to input and to weights
     s  the step at 64 x 64: seconds until it is recorded and milliseconds from there on, by how its kernels are chosen; on two streams
-    n  batch normalisation and ReLU (and pooling) alone: PyTorch's, compiled, and kernels of our own, over the bytes they must move
     m  c with torch.compile's max-autotune: long, not run unless named
 
 Every line is printed when it is known, and --out is written again after every part. A part that fails says why, and the others go on.
@@ -847,62 +846,9 @@ def part_i(bench: Bench) -> dict[str, Any]:
     return {"layers": rows, "convolutions_us_per_picture": round(1e6 * total, 1), "operations": count}
 
 
-def part_n(bench: Bench) -> dict[str, Any]:
-    """Microseconds per picture, forwards and backwards together, and the share of the copy's bandwidth if eight passes are made."""
-    shapes = [(8, 24, 20)] if bench.small else [(64, 218, 178), (128, 109, 89), (256, 54, 44), (512, 27, 22)]
-    batch = 4 if bench.small else 128
-    bandwidth = bench.found.get("a", {}).get("copy_tb_per_s", 4.3) * 1e12
-    found: dict[str, Any] = {}
-    for channels, height, across in shapes:
-        kind = {"device": bench.device, "dtype": bench.half}
-        x = (torch.randn(batch, channels, height, across, **kind) + 0.5).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        g = torch.randn(batch, channels, height, across, **kind).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        pooled = g[:, :, : height // 2, : across // 2].contiguous(memory_format=torch.channels_last)
-        gamma, beta = (
-            (torch.rand(channels, device=bench.device) + 0.5).requires_grad_(),
-            torch.randn(channels, device=bench.device).requires_grad_(),
-        )
-        x.requires_grad_()
-
-        def plain(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
-            return torch.relu_(torch.nn.functional.batch_norm(x, None, None, gamma, beta, training=True))
-
-        def pools(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
-            return torch.nn.functional.max_pool2d(plain(x, gamma, beta), 2)
-
-        ways: dict[str, tuple[Callable[..., Tensor], Tensor]] = {"torch": (plain, g), "torch, pooled": (pools, pooled)}
-        if bench.device.type == "cuda":
-            torch.compiler.reset()
-            ways |= {
-                "compiled": (torch.compile(plain, dynamic=False), g),
-                "compiled, pooled": (torch.compile(pools, dynamic=False), pooled),
-            }
-            try:
-                from norm_kernels import norm_relu
-
-                ways["own"] = (norm_relu, g)
-            except ImportError as error:
-                bench.say(f"n: no kernels of our own: {error}")
-        row: dict[str, Any] = {}
-        exact = torch.autograd.grad(plain(x.double(), gamma.double(), beta.double()), (x, gamma), g.double())
-        for label, (way, slope) in ways.items():
-            try:
-                took = events(bench, lambda: torch.autograd.grad(way(x, gamma, beta), (x, gamma, beta), slope), 15)  # noqa: B023
-                row[label] = {"us": round(1e6 * took / batch, 2), "share": round(8 * x.numel() * 2 / bandwidth / took, 3)}
-                if slope is g:
-                    made = torch.autograd.grad(way(x, gamma, beta), (x, gamma), g)
-                    row[label]["wrong_by"] = [round(float((m.double() - e).norm() / e.norm()), 5) for m, e in zip(made, exact, strict=True)]
-            except Exception as error:
-                row[label] = {"failed": repr(error)[:400]}
-        found[f"{channels}x{height}x{across}"] = row
-        bench.say(f"n: {channels} x {height} x {across}: {row}")
-        release_memory(bench)
-    return found
-
-
 PARTS: dict[str, Callable[[Bench], dict[str, Any]]] = {
     "a": part_a, "b": part_b, "c": part_c, "d": part_d, "D": part_D, "e": part_e, "E": part_E,
-    "f": part_f, "F": part_F, "g": part_g, "h": part_h, "i": part_i, "k": part_k, "m": part_m, "n": part_n, "s": part_s,
+    "f": part_f, "F": part_F, "g": part_g, "h": part_h, "i": part_i, "k": part_k, "m": part_m, "s": part_s,
 }  # fmt: skip
 
 

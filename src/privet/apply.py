@@ -61,7 +61,7 @@ def apply(
     if "z" in keep:
         raise PrivetError("The released records are written as 'z': rename the column 'z' before keeping it.")
     run = session(read_graph(folder), threads=1)
-    files = [path for item in inputs for path in _expand(Path(item))]
+    files = [path for item in inputs for path in expand(Path(item))]
     pictures = [path for path in files if path.suffix.lower() in PICTURES]
     if not files or (len(files) != 1 and len(pictures) != len(files)):
         raise PrivetError("Give pictures, a folder of pictures, or one parquet or CSV file.")
@@ -197,7 +197,7 @@ def _column(z: Array, x: Array) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
 
 
-def _expand(path: Path) -> list[Path]:
+def expand(path: Path) -> list[Path]:
     if not path.exists():
         raise PrivetError(f"There is no file or folder {path}.")
     if path.is_dir():

@@ -50,7 +50,7 @@ def from_function(function: Callable[[Array], Array], data: Dataset, private: Se
 
 def from_onnx(path: Path, data: Dataset, private: Sequence[str] = (), card: Path | None = None, without: Sequence[str] = ()) -> Release:
     """A release that is an ONNX graph; `card` is a JSON file, by default the one of the same name, or card.json, beside it."""
-    about = read_card(path, card)
+    about = beside_card(path, card)
     hidden = list(private) or list(about.get("private", []))
     if not hidden:
         raise PrivetError(f'Say what {path.name} hides: --private A, or  "private": ["A"]  in a JSON file beside it.')
@@ -248,7 +248,7 @@ def _schema(given: Any, data: Dataset, without: Sequence[str]) -> Schema:
     return learn_schema(data, without)
 
 
-def read_card(path: Path, card: Path | None) -> dict[str, Any]:
+def beside_card(path: Path, card: Path | None) -> dict[str, Any]:
     beside = [card] if card else [path.with_suffix(".json"), path.parent / "card.json"]
     found = next((p for p in beside if p.is_file()), None)
     if found is None:

@@ -99,10 +99,10 @@ def bring(model: nn.Module | str | Path, problem: Problem, attribute: Attribute,
         source, sha256 = f"torch module {named}", _digest(inner)
         taking = Taking(inner, problem.schema, about.get("input", {}), (-1.0, 1.0), named)
     else:
-        from privet.foreign import read_card  # imports the rest of the package, which needs this module
+        from privet.foreign import beside_card  # imports the rest of the package, which needs this module
 
         path = Path(model)
-        about = dict(card) if card is not None else read_card(path, None)
+        about = dict(card) if card is not None else beside_card(path, None)
         converted, graph, sha256 = onnx_torch.read(path)
         named, source = path.name, f"ONNX file {path.name}"
         taking = Taking(converted, problem.schema, about.get("input", {}), (0.0, 1.0), named)

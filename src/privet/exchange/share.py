@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privet.apply import PICTURES
+from privet.apply import PICTURES, expand
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Schema, schema_from_json
 from privet.data.stream import Rows, stream_file, stream_pictures
@@ -224,7 +224,7 @@ def _pack(campaign: Campaign, z: Array, labels: Labels, source: str) -> Record:
 
 def _read(schema: Schema, files: Sequence[Path], manifest: Manifest, column: str | None) -> Iterator[Batch]:
     """Batches of encoded records, the labels beside them, and where each is from."""
-    paths = [path for file in files for path in _expand(file)]
+    paths = [path for file in files for path in expand(file)]
     if pictures := [path for path in paths if path.suffix.lower() in PICTURES]:
         if len(pictures) < len(paths):
             raise PrivetError("Give pictures, or one parquet or CSV file, or texts; not both.")
@@ -255,17 +255,6 @@ def _columns(path: Path) -> list[str]:
         return list(pq.read_schema(path).names)
     except (OSError, ValueError):
         raise PrivetError(f"{path} cannot be read as parquet or CSV.") from None
-
-
-def _expand(path: Path) -> list[Path]:
-    if not path.exists():
-        raise PrivetError(f"There is no file or folder {path}.")
-    if path.is_dir():
-        found = sorted(p for p in path.rglob("*") if p.suffix.lower() in PICTURES)
-        if not found:
-            raise PrivetError(f"There are no pictures in {path}.")
-        return found
-    return [path]
 
 
 def _answers(manifest: Manifest, words: Sequence[str]) -> Labels:

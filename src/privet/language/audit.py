@@ -173,5 +173,5 @@ def _notes(work: Work) -> list[str]:
         f"by the same authors ({tokens:,} tokens) were kept back to count on. The reference model learned from "
         f"{len(corpus.authors('reference'))} other authors, and membership is asked against {len(corpus.authors('others'))} more.",
         "A word that one known author alone uses counts as private in the tab attack; the unknown word counts as a word in perplexities.",
-        "Tokens a second were measured last, of each model in turn with the plain one, in one process and with nothing else running.",
+        "Tokens a second were measured last, of each model in turn with the plain one, in one process, after this command's others.",
     ]
