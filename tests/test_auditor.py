@@ -19,6 +19,7 @@ from privet.adversaries.adversary import Adversary
 from privet.adversaries.decoder import Decoder
 from privet.adversaries.logistic import Logistic
 from privet.adversaries.mlp import MLP
+from privet.adversaries.released import PASSES, Released
 from privet.auditor import BATTERIES, Battery
 from privet.auditor.averaged import averaged
 from privet.auditor.contest import baselines
@@ -147,6 +148,19 @@ def test_the_mean_of_k_releases_has_a_kth_of_the_variance(table, k):
         assert np.var(noise) == pytest.approx(4 / k, rel=bound) and abs(noise.mean()) < 5 * np.sqrt(4 / k / x.size)
     assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 5 / np.sqrt(x.size), "fresh in every pass"
     assert many.is_random and many.shape == release.shape
+
+
+def test_means_are_drawn_a_few_times_and_single_releases_every_time(table):
+    """A mean of k costs k releases: later passes see the means of earlier ones, whole sets in turn, in whatever order they ask."""
+    torch.manual_seed(0)
+    release = _release(table, Noisy())
+    once, many = (Released(r, table, ["u"], torch.device("cpu")) for r in (release, averaged(release, 4)))
+    drawn = {seen: [torch.cat([z for z, _ in seen.batches(64)]) for _ in range(3 * PASSES)] for seen in (once, many)}
+    alike = {seen: [[torch.equal(a, b) for b in passes] for a in passes] for seen, passes in drawn.items()}
+    assert [sum(row) for row in alike[once]] == [1] * 3 * PASSES
+    assert len({tuple(row) for row in alike[many]}) == PASSES and all(sum(row) >= 2 for row in alike[many])
+    shuffled = torch.cat([z for z, _ in many.batches(64, seed=1)])
+    assert any(torch.equal(shuffled.sort(0).values, one.sort(0).values) for one in drawn[many])
 
 
 def test_who_averages_reads_more_and_stands_outside_the_contest(table):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from privet.adversaries.flat import Flattening
 from privet.adversaries.view import View
 from privet.data.dataset import Array, Dataset
-from privet.feed import Feed
+from privet.feed import Feed, Places
 from privet.nets.additive import Additive
 from privet.nets.averaged import Averaged
 from privet.nets.symbols import Symbols
@@ -19,6 +20,9 @@ from privet.release import Release
 
 HELD = {"cpu": 5e8, "cuda": 20e9}
 """Released records of a part are computed once and kept up to this many bytes; beyond it, again for every pass."""
+
+PASSES = 4
+"""How many times the mean of k releases is drawn for all records: each is k releases, and later passes see the same ones in turn."""
 
 STEPS = (1.0, 1 / 255, 1 / 256)
 """Steps between the values of pictures, as they are usually scaled."""
@@ -44,7 +48,11 @@ class Released:
         self._flat: Tensor | None = None
         self._held: Tensor | None = None
         self._code: Tensor | None = None
-        if self._bytes() < HELD[device.type]:
+        self._drawn: list[Tensor] = []
+        self._turn = 0
+        fits = self._bytes() < HELD[device.type]
+        self._means = release.network[0] == "averaged" and not self._adds() and PASSES * self._bytes() < HELD[device.type]
+        if fits:
             self._held = None if self.fresh else self._hold(batch)
             self._code = self._hold(batch, code=True) if self.fresh and self._adds() else None
         self.view = View(release.shape, vocabulary, like.view.step if like else self._step())
@@ -91,18 +99,30 @@ class Released:
         return self._flattening
 
     def _at(self, indices: list[Array]) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
-        held = self._code if self._held is None else self._held
+        held = self._mean() if self._means else self._code if self._held is None else self._held
+        # All positions go to the device at once: a copy for every batch would wait for the one before.
+        order = self.feed.places(np.concatenate([*indices, np.empty(0, dtype=np.int64)]))
         if held is not None:
-            # All positions go to the device at once: a copy for every batch would wait for the one before.
-            order = torch.as_tensor(np.concatenate([*indices, np.empty(0, dtype=np.int64)]), device=self.feed.device)
-            for where in torch.split(order, [len(index) for index in indices]):
+            for where in torch.split(order.there, [len(index) for index in indices]):
                 z = held[where] if self._code is None else self._drowned(held[where])
                 yield z, {name: column[where] for name, column in self.feed.labels.items()}
             return
-        for batch in self.feed.batches(indices):
+        ends = np.cumsum([0, *map(len, indices)])
+        yield from self._released([order[start:end] for start, end in pairwise(ends)])
+
+    def _released(self, places: Iterable[Array | Places]) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+        for batch in self.feed.batches(places):
             with torch.no_grad():
                 z = self.release.forward(batch.x)
             yield z, batch.labels
+
+    def _mean(self) -> Tensor:
+        """The means of k releases for all records, drawn anew PASSES times."""
+        self._turn += 1
+        if len(self._drawn) < PASSES:
+            self._drawn.append(self._hold(512))
+            return self._drawn[-1]
+        return self._drawn[self._turn % PASSES]
 
     def _adds(self) -> bool:
         """Whether noise comes last, so that a record's code can be kept and only its noise drawn anew."""
@@ -124,7 +144,7 @@ class Released:
         held: Tensor | None = None
         done = 0
         cut = _cut(np.arange(len(self)), size)
-        for z in self._codes(cut) if code else (z for z, _ in self._at(cut)):
+        for z in self._codes(cut) if code else (z for z, _ in self._released(cut)):
             if held is None:
                 held = torch.zeros((len(self), *self._shape()), dtype=z.dtype, device=z.device)
             place = held[done : done + len(z)]

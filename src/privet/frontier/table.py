@@ -70,8 +70,12 @@ class Row:
 
 
 def rows(cells: Sequence[Cell], jobs: Mapping[str, Job]) -> list[Row]:
-    """A row per cell, with what its folder holds."""
-    return [_row(cell, jobs[cell.key]) for cell in cells]
+    """A row per cell, with what its folder holds; cells come as they are to be worked on, rows with a method's budgets together."""
+    first: dict[tuple[str, str, str], int] = {}
+    for cell in cells:
+        first.setdefault((cell.question, cell.method, cell.label), len(first))
+    order = sorted(cells, key=lambda cell: (first[cell.question, cell.method, cell.label], cell.budget or 0.0))
+    return [_row(cell, jobs[cell.key]) for cell in order]
 
 
 def _row(cell: Cell, job: Job) -> Row:
