@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -15,6 +18,8 @@ import torch
 from privet import nets
 from privet.apply import BATCH, apply, at_once, chunk_rows
 from privet.data.ahead import in_order
+from privet.data.columnar import encode_batch
+from privet.data.given import Given, Known
 from privet.data.schema import Column, ImageSchema, TableSchema, TextSchema, learn_schema
 from privet.data.stream import chunks_of_file
 from privet.errors import PrivetError
@@ -163,3 +168,70 @@ def test_a_category_is_found_alike_in_any_kind_of_column(values):
     np.testing.assert_array_equal(column.encode(plain), column.encode(narrow))
     for row, value in zip(column.encode(narrow), values, strict=True):
         assert row.tolist() == [float(str(value) == known) for known in column.values]
+
+
+WORDS = ["b", "a", None, "c", "", "not known", "a", "1"]
+COLUMNS = {
+    "words": pa.array(WORDS),
+    "long words": pa.array(WORDS, pa.large_string()),
+    "a dictionary": pa.array(WORDS).dictionary_encode(),
+    "no words": pa.array([None] * 8, pa.string()),
+    "floats": pa.array([1.0, np.nan, None, np.inf, -np.inf, 2.5, -0.0, 3.0]),
+    "short floats": pa.array(np.arange(8) / 7, pa.float32()),
+    "integers": pa.array([1, 2, 3, 0, -5, 1, 2, 7]),
+    "integers with gaps": pa.array([1, 2, None, 0, -5, 1, 2, 7]),
+    "bytes": pa.array([1, 2, 255, 0, 5, 1, 2, 7], pa.uint8()),
+    "yes or no": pa.array([True, False, None, True, True, False, True, False]),
+    "dates": pa.array([datetime.date(2020, 1, day) for day in range(1, 9)]),
+    "nothing": pa.nulls(8),
+}
+
+
+@pytest.mark.parametrize("values", [(), ("1", "2", "True", "a", "b", "1.0", "2020-01-02")], ids=["number", "category"])
+@pytest.mark.parametrize("cells", COLUMNS.values(), ids=COLUMNS)
+def test_a_batch_is_encoded_as_its_frame_is(cells, values):
+    """Whatever a file holds where the schema has a number or a category, in one piece or in several."""
+    schema = TableSchema((Column("first", 1.0, 2.0), Column("it", 0.5, 3.0, values), Column("last", values=("x", "y"))))
+    part = pa.table({"last": ["y", "x", None, "z", "x", "x", "y", "y"], "it": cells, "first": np.arange(8.0)})
+    wanted = schema.encode(part.to_pandas())
+    assert len(np.unique(wanted)) > 1
+    pieces = pa.concat_tables([part.slice(0, 3), part.slice(3)])
+    for given in (part, pieces, part.to_batches()[0]):
+        np.testing.assert_array_equal(encode_batch(schema, given), wanted)
+    np.testing.assert_array_equal(encode_batch(schema, part.slice(2, 4)), schema.encode(part.slice(2, 4).to_pandas()))
+    assert encode_batch(schema, part.slice(0, 0)).shape == (0, wanted.shape[1])
+
+
+def test_whole_numbers_that_pandas_wrote_with_gaps_stay_whole(tmp_path):
+    """They are categories called 1 and 2, not 1.0 and 2.0: the file says that they were of a kind that has gaps."""
+    pd.DataFrame({"c": pd.array([1, None, 2], dtype="Int64")}).to_parquet(tmp_path / "in.parquet")
+    schema = TableSchema((Column("c", values=("1", "2")),))
+    (chunk,) = chunks_of_file(schema, tmp_path / "in.parquet", [], None, BATCH)
+    assert chunk.encode()[0].tolist() == [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
+
+
+def test_what_a_file_lacks_is_said(table, tmp_path):
+    folder, path, release = table
+    given = Given(release.schema, (Known("u", ("no", "yes")),))
+    with pytest.raises(PrivetError, match="uses 'u' of every record"):
+        [chunk.encode() for chunk in chunks_of_file(given, path, [], None, BATCH)]
+    with pytest.raises(PrivetError, match="'nosuch'"):
+        apply(folder, [path], tmp_path / "out.parquet", column="nosuch", progress=False)
+    first = release.schema.columns[0].name
+    pd.read_parquet(path).drop(columns=first).to_parquet(tmp_path / "in.parquet")
+    with pytest.raises(PrivetError, match=f"needs the column '{first}'"):
+        apply(folder, [tmp_path / "in.parquet"], tmp_path / "out.parquet", progress=False)
+
+
+def test_releasing_does_not_load_pytorch(table, tmp_path):
+    """It would cost more memory than a million rows do."""
+    folder, path, _ = table
+    code = "import sys; from privet.apply import apply; apply(*sys.argv[1:2], sys.argv[2:3], sys.argv[3]); sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code, folder, path, tmp_path / "out.parquet"], check=True, timeout=60)
+
+
+def test_released_numbers_are_not_packed_and_kept_words_are(table, tmp_path):
+    folder, path, _ = table
+    found = pq.ParquetFile(apply(folder, [path], tmp_path / "out.parquet", ["name"], seed=3, progress=False)).metadata.row_group(0)
+    packed = {found.column(i).path_in_schema.split(".")[0]: found.column(i).compression for i in range(found.num_columns)}
+    assert packed == {"name": "SNAPPY", "z": "UNCOMPRESSED"}

@@ -15,7 +15,7 @@ from privet import METHODS, Run
 from privet.data.attributes import code
 from privet.data.schema import learn_schema
 from privet.errors import PrivetError
-from privet.graph import export, session
+from privet.graph import export
 from privet.methods.dp import DP, Spent, bound, limits, sensitivity
 from privet.methods.encoder import Encoder
 from privet.methods.hybrid import Hybrid
@@ -27,6 +27,7 @@ from privet.nets.identity import Identity
 from privet.nets.laplace import Laplace
 from privet.nets.record import Record
 from privet.noise import Noise
+from privet.runtime import session
 from small import small
 
 QUIET = Run(progress=False, device="cpu")

@@ -23,13 +23,15 @@ from privet.data.dataset import PARTS, Attribute, Dataset
 from privet.data.schema import TextSchema, learn_schema
 from privet.errors import PrivetError
 from privet.evidence.certificate import certify as certify_codes
-from privet.evidence.figures import Audit, Certification, Certified
+from privet.evidence.certification import Certification
+from privet.evidence.figures import Audit, Certified
 from privet.graph import check
 from privet.nets.additive import Additive
 from privet.noise import Noise
 from privet.questions import RANGES
-from privet.release import Release, read_graph
+from privet.release import Release
 from privet.report import render_certificate
+from privet.runtime import read_graph
 from small import small
 
 CPU = torch.device("cpu")

@@ -18,16 +18,16 @@ from privet.auditor.contest import attempt, see
 from privet.data.dataset import PARTS, Dataset
 from privet.data.schema import learn_schema
 from privet.errors import PrivetError
-from privet.evidence.alphabet import response, smallest_flip
-from privet.evidence.certificate import certify_alphabet
+from privet.evidence.alphabet import certify_alphabet, response, smallest_flip
 from privet.game import Run
 from privet.graph import check
 from privet.methods.codebook import Codebook, Shares
 from privet.nets.identity import Identity
 from privet.nets.symbols import ROUNDING, Symbols
 from privet.noise import Noise
-from privet.release import Release, read_graph
+from privet.release import Release
 from privet.report import render_certificate
+from privet.runtime import read_graph
 from small import small
 
 CPU = torch.device("cpu")

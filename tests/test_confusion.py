@@ -17,6 +17,7 @@ from privet.methods.confusion import WIDTHS, Confusion, Panel, Players, balance,
 from privet.methods.tiprdc import TIPRDC
 from privet.methods.tiprdc import Players as Published
 from small import small
+from stopping import resumes_to_the_same
 
 QUIET = Run(progress=False, device="cpu")
 QUICK = {"width": 0.05, "warmup": 1, "epochs": 2, "batch": 16, "steps": 2}
@@ -57,25 +58,7 @@ def test_a_renewed_adversary_forgets_everything_and_the_others_nothing(modality)
 
 @pytest.mark.parametrize("stop", [4, 6, 7, 10])
 def test_resumes_to_the_same_weights_across_a_restart(tmp_path, stop):
-    data, method = small("table", 160), Confusion(restart=3, adversaries=2, noise=0.1, **QUICK)
-    whole = method.fit(data, ["u"], run=QUIET)
-    calls, real = 0, Game._round
-
-    def breaking(self, *args):
-        nonlocal calls
-        calls += 1
-        if calls > stop:
-            raise KeyboardInterrupt
-        return real(self, *args)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Game, "_round", breaking)
-        with pytest.raises(KeyboardInterrupt):
-            method.fit(data, ["u"], run=Run(tmp_path, progress=False, rounds_between=1, device="cpu"))
-    again = method.fit(data, ["u"], run=Run(tmp_path, resume=True, progress=False, rounds_between=1, device="cpu"))
-    for key, value in whole.module.state_dict().items():
-        assert torch.equal(value, again.module.state_dict()[key]), key
-    assert again.card["history"] == whole.card["history"]
+    resumes_to_the_same(Confusion(restart=3, adversaries=2, noise=0.1, **QUICK), small("table", 160), tmp_path, stop)
 
 
 def test_with_budget_zero_the_adversaries_do_not_matter():

@@ -12,10 +12,10 @@ import torch
 from privet import METHODS, Release, Run
 from privet.apply import apply
 from privet.errors import PrivetError
-from privet.graph import check, example, grid, session
+from privet.graph import check, example, grid
 from privet.methods.method import Method
 from privet.nets.symbols import Symbols
-from privet.release import read_graph
+from privet.runtime import read_graph, session
 from small import TRACES, small
 
 QUICK = {

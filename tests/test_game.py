@@ -28,6 +28,7 @@ from privet.game import Game, Move, Phase, Player, Run
 from privet.methods.tiprdc import TIPRDC, Players, jensen_shannon
 from privet.turn import Recorded, Turn, pace, step
 from small import small
+from stopping import resumes_to_the_same
 
 CPU = torch.device("cpu")
 QUIET = Run(progress=False, device="cpu")
@@ -234,27 +235,8 @@ def test_jensen_shannon_is_bounded_and_zero_information_is_minus_two_log_two():
 
 @pytest.mark.parametrize("stop", [1, 3, 4, 7])
 def test_resumes_to_the_same_weights(tmp_path, stop):
-    """Stopped after any round, by an exception out of the loop, a game goes on to the same weights."""
-    data, method = small("table", 160), TIPRDC(width=0.05, warmup=1, epochs=2, batch=16, noise=0.1)
-    whole = method.fit(data, ["u"], run=QUIET)
-    calls = 0
-
-    def breaking(self, *args):
-        nonlocal calls
-        calls += 1
-        if calls > stop:
-            raise KeyboardInterrupt
-        return real(self, *args)
-
-    real = Game._round
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Game, "_round", breaking)
-        with pytest.raises(KeyboardInterrupt):
-            method.fit(data, ["u"], run=Run(tmp_path, progress=False, rounds_between=1, device="cpu"))
-    again = method.fit(data, ["u"], run=Run(tmp_path, resume=True, progress=False, rounds_between=1, device="cpu"))
-    for key, value in whole.module.state_dict().items():
-        assert torch.equal(value, again.module.state_dict()[key]), key
-    assert again.card["history"] == whole.card["history"]
+    """Stopped after any round, a game goes on to the same weights."""
+    resumes_to_the_same(TIPRDC(width=0.05, warmup=1, epochs=2, batch=16, noise=0.1), small("table", 160), tmp_path, stop)
 
 
 def _pictures_net() -> tuple[nn.Module, torch.optim.Optimizer]:

@@ -19,10 +19,10 @@ from privet import Run
 from privet.data.dataset import PARTS, Attribute, Dataset
 from privet.errors import PrivetError
 from privet.evidence.leakage import auc
-from privet.graph import session
 from privet.methods import leace
 from privet.methods.leace import LEACE, Concept, Erasure, Whitening, erasure, gather, rare
-from privet.release import Release, read_graph
+from privet.release import Release
+from privet.runtime import read_graph, session
 from small import small
 
 RUN = Run(progress=False, device="cpu")

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from privet import nets
+from privet.adversaries import lessons
 from privet.adversaries.convolutional import VCL19, Default, ResCL
-from privet.adversaries.network import LIMIT, Deep, Standard
+from privet.adversaries.network import LIMIT, Deep, Dropout, Standard
 from privet.adversaries.recurrent import Recurrent
 from privet.adversaries.released import Released
 from privet.adversaries.resnet import ResNet
@@ -134,6 +135,22 @@ def test_scale_and_offset_of_a_release_do_not_matter(shape):
     assert plain(1e9 * z).abs().max() <= LIMIT
 
 
+@pytest.mark.parametrize("share", [0.15, 0.5])
+def test_dropout_leaves_out_its_share_and_keeps_the_mean(share):
+    torch.manual_seed(0)
+    x = torch.ones(500, 301, requires_grad=True)
+    dropout = Dropout(share)
+    out = dropout(x)
+    assert float((out == 0).float().mean()) == pytest.approx(share, abs=0.005)
+    assert float(out.detach().mean()) == pytest.approx(1, abs=0.01)
+    out.sum().backward()
+    torch.testing.assert_close(x.grad, out.detach())
+    assert not torch.equal(dropout(x), out), "other lots every time"
+    torch.manual_seed(0)
+    assert torch.equal(dropout(x), out), "and the same for the same seed"
+    assert dropout.eval()(x) is x
+
+
 def test_padding_is_no_part_of_a_channels_mean():
     z = torch.randn(300, 3, 8) + 5.0
     where = torch.arange(8).expand(300, 8) < 3
@@ -164,7 +181,8 @@ def test_reads_released_vectors_of_words(kind):
     assert auc(test.labels("u"), trained.answers(test)) > 0.85
 
 
-def test_what_was_learned_from_raw_pictures_is_taken_to_the_release():
+def test_what_was_learned_from_raw_pictures_is_taken_to_the_release(monkeypatch):
+    monkeypatch.setattr(lessons, "_held", {})
     data = small("image", 300)
     seen, select, test = _parts(data, _extracted(data))
     attack = ResNet(epochs=1, least=30, batch=16, rates=(3e-3,), width=0.1)

@@ -22,7 +22,8 @@ from privet.errors import PrivetError
 from privet.evidence.figures import Figure
 from privet.noise import Noise
 from privet.quantize import Moved, export_int8, quantise, static
-from privet.release import Release, read_graph
+from privet.release import Release
+from privet.runtime import read_graph
 from small import small
 
 SIGMA = 0.4

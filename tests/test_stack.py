@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from privet.adversaries.adversary import rank
-from privet.adversaries.mlp import MLP, attack_all
+from privet.adversaries.mlp import MLP, _groups, attack_all
 from privet.adversaries.released import Released
 from privet.adversaries.stack import AdamW, Member, Stack, train_stack
 from privet.adversaries.white import whitening
@@ -253,3 +253,35 @@ def test_same_seed_same_answers_in_any_order_of_people():
     shuffled = Shown(test.vectors()[order])
     trained = adversary.attack(seen, select, data.attribute("u"), seed=3)
     np.testing.assert_allclose(trained.answers(shuffled), first[order.numpy()], atol=1e-6)
+
+
+def test_the_best_of_a_short_cycle_learn_along_a_whole_one(monkeypatch):
+    """Everybody runs the short one, as many as said the whole one, and they are those that ranked *select* best; both count."""
+    data, (seen, select, _) = _parts(300)
+    runs = []
+
+    def record(*given, **named):
+        stack, scores = train_stack(*given, **named)
+        runs.append((named["epochs"], named["hidden"], given[5], scores))
+        return stack, scores
+
+    monkeypatch.setattr("privet.adversaries.mlp.train_stack", record)
+    ticks = []
+    adversary = MLP(shapes=((8,), (16,)), epochs=20, least=20, short=0.25, finalists=3)
+    trained = adversary.attack(seen, select, data.attribute("u"), tick=ticks.append)
+    short, whole = ([run for run in runs if run[0] == epochs] for epochs in (5, 20))
+    assert sum(len(members) for _, _, members, _ in short) == 2 * 2 * 8 and len(short) + len(whole) == len(runs)
+    scores = sorted((score for run in short for score in run[3]), reverse=True)
+    chosen = [(hidden, member) for _, hidden, members, _ in whole for member in members]
+    best = [(hidden, member) for _, hidden, members, found in short for member, s in zip(members, found, strict=True) if s >= scores[2]]
+    assert len(chosen) == 3 and all(one in best for one in chosen)
+    assert rank(select.labels("u"), trained.answers(select)) == pytest.approx(max(score for run in runs for score in run[3]))
+    assert ticks == sorted(ticks) and ticks[-1] == pytest.approx(1)
+    runs.clear()
+    MLP(shapes=((8,),), rates=(1e-2,), epochs=2, least=20, finalists=4).attack(seen, select, data.attribute("u"))
+    assert [run[0] for run in runs] == [2, 2], "no more members than finalists: one cycle each, as they are and whitened"
+
+
+def test_attributes_of_many_values_do_not_widen_the_stack_of_the_others():
+    kinds = [Attribute(f"a{n}", "categorical", tuple(map(str, range(n)))) for n in (42, 2, 16, 5)]
+    assert [[one.classes for one in group] for group in _groups(kinds, 512, 128)] == [[2, 5, 16], [42]]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +20,15 @@ import pyarrow.parquet as pq
 
 from privet.data.ahead import cores, in_order
 from privet.data.dataset import Array
-from privet.data.schema import PAD, Schema, schema_from_json
+from privet.data.schema import PAD, Schema
 from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures, count
 from privet.errors import PrivetError
 from privet.files import replacing, writable_folder
-from privet.graph import session
-from privet.nets.identity import Identity
-from privet.noise import Noise
 from privet.progress import bar
-from privet.release import Release, read_card, read_graph
+from privet.runtime import Runnable, read_graph, session
+
+if TYPE_CHECKING:
+    from privet.release import Release
 
 BATCH = 256
 """Records whose noise is drawn at once: with a seed, the noise of a record depends on the seed and on where its batch starts."""
@@ -54,7 +54,7 @@ def apply(
     `ray` is the address of a cluster that does it; the file is the same.
     """
     folder, out = Path(folder), Path(out)
-    release = _without_weights(folder)
+    release = Runnable.load(folder)
     forbidden = set(keep) & set(release.private)
     if forbidden:
         raise PrivetError(f"'{min(forbidden)}' is what the release hides; it cannot be written beside it.")
@@ -92,17 +92,9 @@ def apply(
     return target
 
 
-def _without_weights(folder: Path) -> Release:
-    """A release whose graph does the work: its network is not built, and its weights are not read."""
-    card = read_card(folder)
-    try:
-        noise = None if card["noise"] is None else Noise.from_json(card["noise"])
-        return Release(schema_from_json(card["input"]), ("graph", {}), Identity(tuple(card["output"]["shape"])), noise, card)
-    except (KeyError, TypeError) as error:
-        raise PrivetError(f"The release in {folder} cannot be read ({error}); learn it again.") from None
-
-
-def tables(release: Release, run: Any, chunks: Iterator[Chunk], seed: int | None, workers: int | None = None) -> Iterator[pa.Table]:
+def tables(
+    release: Runnable | Release, run: Any, chunks: Iterator[Chunk], seed: int | None, workers: int | None = None
+) -> Iterator[pa.Table]:
     """Released records of chunks, with what is kept beside them. Chunks start at multiples of at_once(schema) in the whole file."""
     few = at_once(release.schema)
 
@@ -118,7 +110,7 @@ def tables(release: Release, run: Any, chunks: Iterator[Chunk], seed: int | None
     return in_order(work, chunks, workers, max(2, min(2 * workers, ahead)))
 
 
-def released(release: Release, run: Any, x: Array, start: int, seed: int | None) -> tuple[Array, Array]:
+def released(release: Runnable | Release, run: Any, x: Array, start: int, seed: int | None) -> tuple[Array, Array]:
     """What the graph gives for at most at_once(schema) encoded records, the first of which is record number `start`; and the records given.
 
     The numbers are the same however a file is cut, as long as it is cut at multiples of at_once(schema).
@@ -151,7 +143,7 @@ def _size(shape: Sequence[int | None]) -> int:
     return int(np.prod([100 if size is None else size for size in shape], dtype=np.int64)) or 1
 
 
-def _write(path: Path, release: Release, parts: Iterator[pa.Table]) -> Iterator[int]:
+def _write(path: Path, release: Runnable, parts: Iterator[pa.Table]) -> Iterator[int]:
     """Write tables to `path` by a thread of their own, and say how many records are on their way to the disk."""
     about = {key: release.card.get(key) for key in ("method", "private", "sha256")} | {"shape": list(release.shape)}
     first = next(parts, None)
@@ -160,7 +152,9 @@ def _write(path: Path, release: Release, parts: Iterator[pa.Table]) -> Iterator[
     schema = first.schema.with_metadata({"privet": json.dumps(about)})
     kept = [name for name in schema.names if name != "z"]
     # Released numbers hardly repeat and nobody looks for a range of them: a dictionary and statistics would cost time for nothing.
-    with pq.ParquetWriter(path, schema, use_dictionary=kept, write_statistics=kept) as writer, ThreadPoolExecutor(1) as pool:
+    # Packing them takes longer than writing them, and saves a third where a network gives many zeros, nothing where there is noise.
+    form = {"use_dictionary": kept, "write_statistics": kept, "compression": dict.fromkeys(kept, "snappy")}
+    with pq.ParquetWriter(path, schema, **form) as writer, ThreadPoolExecutor(1) as pool:
         writing: Future[None] | None = None
         for table in _groups(chain([first], parts), schema):
             if writing is not None:

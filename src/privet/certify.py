@@ -24,9 +24,10 @@ from privet.data.schema import Column, TableSchema
 from privet.device import pick
 from privet.errors import PrivetError
 from privet.evidence import certificate
-from privet.evidence.alphabet import response, smallest_flip
+from privet.evidence.alphabet import certify_alphabet, response, smallest_flip
 from privet.evidence.certificate import DIMENSIONS, Certificate
-from privet.evidence.figures import Certification, Certified, Figure, Step
+from privet.evidence.certification import Certification, Step
+from privet.evidence.figures import Certified, Figure
 from privet.nets.additive import Additive
 from privet.nets.identity import Identity
 from privet.nets.symbols import ROUNDING, Symbols
@@ -124,7 +125,7 @@ def _certificate(
     asked = (question.labels[there], people[there], question.name, question.values)
     if size:
         rounding = (size + 1) * ROUNDING
-        return certificate.certify_alphabet(
+        return certify_alphabet(
             table[there], size, response(size, sigma), *asked, confidence=confidence, releases=releases, rounding=rounding
         )
     return certificate.certify(table[there], sigma, *asked, confidence=confidence, releases=releases, seed=seed)

@@ -78,10 +78,7 @@ class Feed:
     def batch(self, index: Array | Places) -> Batch:
         """The records at these positions; texts are cut to the longest of the batch."""
         at = index if isinstance(index, Places) else self.places(index)
-        if self.resident is not None:
-            x = self.resident[at.there]
-        else:
-            x = self._sent(torch.from_numpy(np.ascontiguousarray(self.inputs[at.here])))
+        x = self._sent(torch.from_numpy(self.inputs[at.here])) if self.resident is None else self.resident[at.there]
         if self.lengths is not None:
             x = x[:, : int(self.lengths[at.here].max(initial=1))]
         if x.dim() == 4:
@@ -137,7 +134,7 @@ class Feed:
         held = torch.empty((len(self.inputs), *first.shape[1:]), dtype=first.dtype, device=self.device)
         for start in range(0, len(held), 4096):
             chunk = self.inputs[np.arange(start, min(start + 4096, len(held)))]
-            held[start : start + len(chunk)] = torch.from_numpy(np.ascontiguousarray(chunk)).to(self.device)
+            held[start : start + len(chunk)] = torch.from_numpy(chunk).to(self.device)
         return held
 
 

@@ -24,10 +24,10 @@ from privet.data.layout import Layout
 from privet.data.schema import Column, ImageSchema, Schema, TableSchema, TextSchema, learn_schema, schema_from_json
 from privet.data.vectors import depth
 from privet.errors import PrivetError
-from privet.graph import session
 from privet.language.beside import holds_texts, released_texts
 from privet.noise import Noise
 from privet.release import Release
+from privet.runtime import session
 
 CARD = {
     "name": "what the release is called",

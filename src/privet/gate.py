@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privet.errors import PrivetError, unknown
-from privet.evidence.figures import Audit, Certification, Certified, Figure, Reading, Role
+from privet.evidence.certification import Certification
+from privet.evidence.figures import Audit, Certified, Figure, Reading, Role
 from privet.report.numbers import UNKNOWN, between, measured, percent
 
 OPTIONS: dict[Role, str] = {"private": "--max-accuracy", "undeclared": "--max-accuracy", "utility": "--min-utility"}

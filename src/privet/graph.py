@@ -17,6 +17,7 @@ from privet.data.dataset import Array
 from privet.errors import PrivetError
 from privet.nets.additive import Additive
 from privet.nets.quantised import Quantised
+from privet.runtime import session
 
 if TYPE_CHECKING:
     from privet.release import Release
@@ -98,16 +99,6 @@ def example(release: Release, n: int, length: int = 11, seed: int = 0) -> dict[s
     if release.noise is not None:
         inputs["noise"] = release.noise.draw(n, length, seed)
     return inputs
-
-
-def session(graph: bytes, threads: int = 0) -> Any:
-    """An onnxruntime session on the CPU, which is what a participant has."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = threads
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 def check(release: Release, graph: bytes) -> float:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from scipy.special import ndtri
 
 from privet.data.dataset import Array
 from privet.errors import unknown
+
+if TYPE_CHECKING:
+    import torch
 
 UNIT: dict[str, Callable[[Array], Array]] = {
     "gaussian": ndtri,
@@ -57,6 +59,8 @@ class Noise:
 
     def sample(self, n: int, length: int, device: torch.device) -> torch.Tensor:
         """The same law from torch's generator, on the device: fast, for adversaries, and not for releasing."""
+        import torch
+
         shape = (n, *(length if size is None else size for size in self.shape))
         if self.law == "gaussian":
             return torch.randn(shape, device=device)

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from privet.data.dataset import Array
 from privet.errors import PrivetError
-from privet.graph import session
 from privet.onnx_operators import OPERATORS
+from privet.runtime import session
 
 TOLERANCE = 1e-4
 """Largest difference to onnxruntime, as a share of the largest score."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from privet.data.dataset import Array, Dataset
 from privet.errors import PrivetError
-from privet.evidence import certificate
+from privet.evidence.guessed import binned, jointly, quantile_edges
 
 RANGES = 4
 """A number is guessed as one of so many ranges, equally frequent among the *attack* people."""
@@ -36,13 +36,13 @@ def questions(data: Dataset, part: str, names: Sequence[str], joint: bool = True
         if attribute.is_class:
             found.append(Question(name, attribute.values, *_one_value(labels[name], people)))
         elif attribute.kind == "number":
-            edges = certificate.quantile_edges(data.part("attack").labels[name], RANGES)
-            where, values = certificate.binned(labels[name], edges)
+            edges = quantile_edges(data.part("attack").labels[name], RANGES)
+            where, values = binned(labels[name], edges)
             found.append(Question(name, values, where, f"What is guessed is which range {name} lies in: {', '.join(values)}."))
         else:
             raise PrivetError(f"The private attribute '{name}' is a {attribute.kind}, and there is nothing to guess about it in one word.")
     if joint and len(found) > 1:
-        both, values = certificate.jointly([q.labels for q in found], [q.values for q in found])
+        both, values = jointly([q.labels for q in found], [q.values for q in found])
         found.append(Question(" and ".join(names), values, both, " ".join(q.note for q in found if q.note)))
     return found
 

@@ -28,11 +28,7 @@ from privet.device import pick, place
 from privet.errors import PrivetError
 from privet.files import write_bytes, write_text
 from privet.noise import Noise
-
-VERSION = 1
-"""Version of the layout of a release folder."""
-
-FILES = {"weights": "weights.safetensors", "graph": "release.onnx"}
+from privet.runtime import FILES, VERSION, read_card, read_part
 
 
 @dataclass(eq=False)
@@ -129,37 +125,9 @@ class Release:
             schema, noise = schema_from_json(card.pop("input")), card.pop("noise")
             name, settings = card["network"]["name"], card["network"]["settings"]
             module = nets.build(name, schema, settings)
-            module.load_state_dict(load_tensors(_checked(folder, card, "weights")))
+            module.load_state_dict(load_tensors(read_part(folder, card, "weights")))
             for key in ("network", "output", "version", "privet"):
                 card.pop(key)
         except (KeyError, TypeError, RuntimeError, SafetensorError) as error:
             raise PrivetError(f"The release in {folder} cannot be read ({str(error).splitlines()[0]}); learn it again.") from None
         return Release(schema, (name, settings), module, noise and Noise.from_json(noise), card).to(pick(device))
-
-
-def read_card(folder: Path) -> dict[str, Any]:
-    """The card of a release folder."""
-    try:
-        card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise PrivetError(f"There is no release in {folder}: it has no card.json. Make one with  privet learn.") from None
-    except (OSError, ValueError):
-        raise PrivetError(f"The card of the release in {folder} cannot be read; learn it again.") from None
-    if not isinstance(card, dict) or card.get("version") != VERSION:
-        raise PrivetError(f"The release in {folder} has a layout this Privet does not read (it reads version {VERSION}).")
-    return card
-
-
-def read_graph(folder: Path) -> bytes:
-    """The ONNX graph of a release folder, checked against the card's hash."""
-    return _checked(folder, read_card(folder), "graph")
-
-
-def _checked(folder: Path, card: dict[str, Any], part: str) -> bytes:
-    try:
-        content = (folder / FILES[part]).read_bytes()
-    except OSError:
-        raise PrivetError(f"The release in {folder} has no {FILES[part]}; learn it again.") from None
-    if hashlib.sha256(content).hexdigest() != card["sha256"][part]:
-        raise PrivetError(f"{folder / FILES[part]} is not the file the card was written for; do not use this release.")
-    return content

@@ -81,7 +81,7 @@ def adamw(net: nn.Module, lr: float, decay: float, device: torch.device) -> torc
     """AdamW whose rate may change between recorded steps."""
     gpu = device.type == "cuda"
     rate = torch.tensor(lr, device=device) if gpu else lr
-    return torch.optim.AdamW(net.parameters(), lr=rate, weight_decay=decay, fused=gpu, capturable=gpu)
+    return torch.optim.AdamW(net.parameters(), lr=rate, weight_decay=decay, fused=True, capturable=gpu)
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:

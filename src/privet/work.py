@@ -12,7 +12,8 @@ from privet.data import load
 from privet.data.dataset import Dataset
 from privet.data.layout import read_layout
 from privet.errors import PrivetError, unknown
-from privet.evidence.figures import Audit, Certification
+from privet.evidence.certification import Certification
+from privet.evidence.figures import Audit
 from privet.files import writable_folder, write_text
 from privet.foreign import from_onnx, from_vectors
 from privet.game import Run

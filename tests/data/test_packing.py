@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageOps
 
 from privet.data import cache, load, packing
-from privet.data.images import read_picture
+from privet.data.images import read_picture, read_pixels
 from privet.data.packing import Picture, pack
+from privet.data.schema import Inputs
+from privet.errors import PrivetError
+from privet.feed import Feed
 
 Draw = Callable[..., bytes]
 
@@ -34,13 +43,13 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the pictures that were decoded."""
     names: list[str] = []
-    plain = packing.read_picture
+    plain = packing.read_pixels
 
-    def read(source: Path | bytes, size: tuple[int, int] | None = None, channels: int = 3, name: str | None = None) -> np.ndarray:
-        names.append(str(name))
-        return plain(source, size, channels, name)
+    def read(source: str | bytes, size: tuple[int, int] | None, name: str) -> np.ndarray:
+        names.append(name)
+        return plain(source, size, name)
 
-    monkeypatch.setattr(packing, "read_picture", read)
+    monkeypatch.setattr(packing, "read_pixels", read)
     return names
 
 
@@ -123,13 +132,13 @@ def test_a_killed_run_leaves_nothing_that_is_believed(pictures: Path, own_cache:
         from privet.data import images, layout, packing
         from privet.data.folders import read_folder
         packing._CHUNK = 2
-        plain, calls = images.read_picture, []
+        plain, calls = images.read_pixels, []
         def read(*given, **named):
             calls.append(0)
             if len(calls) > 15:
                 os.kill(os.getpid(), signal.SIGKILL)
             return plain(*given, **named)
-        packing.read_picture = read
+        packing.read_pixels = read
         read_folder(Path({str(pictures)!r}), layout.Layout())
     """
     ended = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False, capture_output=True)
@@ -161,13 +170,13 @@ def test_packing_never_holds_all_pictures(kind: str, own_cache: Path, tmp_path: 
     file = io.BytesIO()
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (256, 256, 3), dtype=np.uint8)).save(file, "BMP")
     content, n, used = file.getvalue(), 800, [anonymous_megabytes()]
-    plain = packing.read_picture
+    plain = packing.read_pixels
 
-    def read(source: Path | bytes, size: tuple[int, int] | None = None, channels: int = 3, name: str | None = None) -> np.ndarray:
+    def read(source: str | bytes, size: tuple[int, int] | None, name: str) -> np.ndarray:
         used.append(anonymous_megabytes())
-        return plain(source, size, channels, name)
+        return plain(source, size, name)
 
-    monkeypatch.setattr(packing, "read_picture", read)
+    monkeypatch.setattr(packing, "read_pixels", read)
     if kind == "files":
         packed = pack(lambda: (Picture(str(i), content[:-1] + bytes([i % 256])) for i in range(n)), n, "big", progress=False)
     else:
@@ -208,3 +217,97 @@ def test_every_mode_becomes_colour(mode: str) -> None:
 @pytest.mark.parametrize("width", [3, 100, 333])
 def test_any_size_becomes_the_one_asked_for(height: int, width: int, draw: Draw) -> None:
     assert read_picture(draw(1, height, width, "JPEG"), (48, 31)).shape == (3, 48, 31)
+
+
+JPEGS: dict[str, dict[str, Any]] = {
+    "baseline": {},
+    "progressive": {"progressive": True},
+    "all colours": {"subsampling": 0},
+    "restarts": {"restart_marker_blocks": 2},
+    "not YCbCr": {"keep_rgb": True},
+    "comment": {"comment": b"by nobody"},
+    "turned": {"exif": b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0"},
+    "turned by XMP": {"xmp": b'<rdf tiff:Orientation="6"/>'},
+}
+
+
+def jpeg(how: str, mode: str = "RGB") -> bytes:
+    file = io.BytesIO()
+    coarse = np.random.default_rng(5).integers(0, 255, (7, 9, 3), dtype=np.uint8)
+    Image.fromarray(coarse).resize((37, 29)).convert(mode).save(file, "JPEG", **JPEGS[how])
+    return file.getvalue()
+
+
+def by_pillow(content: bytes) -> np.ndarray:
+    with Image.open(io.BytesIO(content)) as picture:
+        return np.asarray(ImageOps.exif_transpose(picture).convert("RGB"))
+
+
+@pytest.mark.parametrize("how", JPEGS)
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
+def test_jpegs_of_every_kind_are_as_pillow_reads_them(how: str, mode: str, tmp_path: Path) -> None:
+    if how == "not YCbCr" and mode != "RGB":
+        pytest.skip("only colour can be kept so")
+    content, path = jpeg(how, mode), tmp_path / "a.jpg"
+    path.write_bytes(content)
+    wanted = by_pillow(content)
+    assert wanted.shape == ((37, 29, 3) if how.startswith("turned") else (29, 37, 3))
+    for read in (
+        read_pixels(content),
+        read_pixels(str(path)),
+        read_picture(content).transpose(1, 2, 0),
+        read_pixels(path, wanted.shape[:2]),
+    ):
+        assert np.array_equal(read, wanted)
+    large = content + bytes(1 << 16)
+    path.write_bytes(large)
+    assert np.array_equal(read_pixels(path), wanted)
+
+
+@given(
+    how=st.sampled_from(list(JPEGS)),
+    cut=st.integers(2, 900),
+    changes=st.lists(st.tuples(st.integers(2, 700), st.integers(0, 255)), max_size=3),
+)
+@settings(max_examples=150, deadline=None)
+def test_a_broken_jpeg_gives_what_pillow_gives_or_a_sentence(how: str, cut: int, changes: list[tuple[int, int]]) -> None:
+    content = bytearray(jpeg(how))
+    for place, byte in changes:
+        content[place % len(content)] = byte
+    broken = bytes(content[: cut if cut % 3 == 0 else len(content)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            wanted = by_pillow(broken)
+        except Exception:
+            with contextlib.suppress(PrivetError):
+                assert read_pixels(broken).size
+        else:
+            assert np.array_equal(read_pixels(broken), wanted)
+
+
+def test_pixels_lie_on_disk_as_they_are_decoded_and_reach_a_network_without_a_move(pictures: Path, own_cache: Path) -> None:
+    records = load(pictures).records
+    (file,) = own_cache.glob("*.npy")
+    on_disk = np.load(file)
+    assert on_disk.shape == (24, *records.shape[2:], 3) and np.array_equal(on_disk.transpose(0, 3, 1, 2), records)
+    batch = Feed(Inputs(records, np.arange(24)), {}, torch.device("cpu")).batch(np.array([5, 3, 5])).x
+    assert batch.is_contiguous(memory_format=torch.channels_last) and np.array_equal(batch.numpy(), records[[5, 3, 5]])
+
+
+def test_what_an_older_version_packed_is_packed_again(draw: Draw, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = draw(1, 6, 5)
+
+    def packed() -> np.ndarray:
+        return pack(lambda: iter([Picture("a", content)]), 1, "one", progress=False)
+
+    with monkeypatch.context() as before:
+        before.setattr(packing, "_VERSION", packing._VERSION - 1)
+        packed()
+    assert np.array_equal(packed()[0], read_picture(content)) and len(list(own_cache.glob("*.npy"))) == 2
+
+
+def test_fewer_pictures_than_promised_are_never_kept(draw: Draw, own_cache: Path) -> None:
+    with pytest.raises(RuntimeError, match="bytes were written"):
+        pack(lambda: iter([Picture("a", draw(1))]), 2, "two", progress=False)
+    assert not list(own_cache.glob("*.npy"))

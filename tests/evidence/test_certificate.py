@@ -16,18 +16,9 @@ from scipy.stats import binom, norm
 
 from privet.errors import PrivetError
 from privet.evidence import transport
-from privet.evidence.certificate import (
-    Certificate,
-    binned,
-    certify,
-    certify_alphabet,
-    curve,
-    information,
-    jointly,
-    quantile_edges,
-    sentence,
-    smallest_sigma,
-)
+from privet.evidence.alphabet import certify_alphabet
+from privet.evidence.certificate import Certificate, certify, curve, information, sentence, smallest_sigma
+from privet.evidence.guessed import binned, jointly, quantile_edges
 from privet.evidence.smoothed import by_draws, on_grid
 
 Array = npt.NDArray[Any]

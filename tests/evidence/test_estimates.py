@@ -11,8 +11,8 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from privet.evidence.estimates import contrastive_information, gaussian_information, released_information
-from privet.evidence.figures import _finite
 from privet.evidence.information import gaussian_bound
+from privet.evidence.saved import finite
 
 
 def two_bumps(distance: float) -> float:
@@ -115,4 +115,4 @@ def test_gaussian_figures_are_the_bound_and_its_reduction() -> None:
 def test_no_noise_is_said_to_be_without_end() -> None:
     figure = gaussian_information(np.eye(2), [1.0, 0.0], n=10)["gaussian_bound"]
     assert figure.value == np.inf and figure.note.startswith("Infinite")
-    assert json.loads(json.dumps(_finite({"value": figure.value}), allow_nan=False)) == {"value": None}
+    assert json.loads(json.dumps(finite({"value": figure.value}), allow_nan=False)) == {"value": None}

@@ -14,7 +14,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from privet.errors import PrivetError
 from privet.exchange.task import train
 from privet.exchange.trees import trees_to_onnx
-from privet.graph import session
+from privet.runtime import session
 
 
 @pytest.mark.parametrize("classes", [0, 2, 4])

@@ -24,8 +24,8 @@ from privet.exchange import campaigns, export, outbox
 from privet.exchange.client import Client
 from privet.exchange.envelope import unpack
 from privet.exchange.seal import unseal
-from privet.graph import session
 from privet.noise import UNIT, Noise
+from privet.runtime import session
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine: on Debian, install the package chromium"),

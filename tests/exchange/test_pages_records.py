@@ -34,10 +34,10 @@ from privet.exchange.client import Client
 from privet.exchange.outbox import Outbox
 from privet.exchange.rebuilding import learn_decoder
 from privet.game import Run
-from privet.graph import session
 from privet.methods.tiprdc import TIPRDC
 from privet.noise import Noise
 from privet.release import Release
+from privet.runtime import session
 
 sys.path.append(str(Path(__file__).parents[1] / "report"))
 

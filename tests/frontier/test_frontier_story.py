@@ -18,7 +18,7 @@ from privet.frontier import run as running
 from privet.frontier.compare import Comparison, ending, interruptible
 from privet.frontier.live import Board
 from privet.frontier.run import Job
-from privet.release import read_card
+from privet.runtime import read_card
 from small import small
 
 TINY = (sys.executable, str(Path(__file__).parent / "tiny_worker.py"))

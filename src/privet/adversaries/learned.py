@@ -29,7 +29,7 @@ class TrainedNetwork:
     def answers(self, released: Released) -> Array:
         self.net.eval()
         with precision(released.feed.device):
-            out = torch.cat([self.net(z).float().cpu() for z, _ in released.batches(512)]).double()
+            out = torch.cat([self.net(z).float() for z, _ in released.batches(512)]).cpu().double()
         if self.scale is None:
             return out.softmax(1).numpy()
         return (out[:, 0] * self.scale[1] + self.scale[0]).numpy()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.adversaries.learned import Learned
@@ -64,13 +67,36 @@ class Standard(nn.Module):
         return mean, variance
 
 
+class Dropout(nn.Module):
+    """Leaves numbers out by lot, to 1 / 256 of the share. On a CPU eight lots are cast at once: one by one they would take a quarter of
+    the time of a step."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.kept = round(256 * (1 - share))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.kept == 256:
+            return x
+        if x.device.type != "cpu":
+            return F.dropout(x, 1 - self.kept / 256)
+        return x * lots(x.shape, self.kept, torch.default_generator).to(x.dtype).mul_(256 / self.kept)
+
+
+def lots(shape: Sequence[int], kept: int, dice: torch.Generator) -> Tensor:
+    """True for `kept` of 256 on average, on the device of the dice: bytes, because they are eight for one draw."""
+    count = math.prod(shape)
+    drawn = torch.empty((count + 7) // 8, dtype=torch.int64, device=dice.device).random_(-(2**63), None, generator=dice)
+    return drawn.view(torch.uint8)[:count].view(*shape) < kept
+
+
 class Step(nn.Module):
     """x + W2 dropout(GELU(W1 norm(x)))."""
 
     def __init__(self, size: int, dropout: float) -> None:
         super().__init__()
         self.body = nn.Sequential(
-            nn.LayerNorm(size), nn.Linear(size, 2 * size), nn.GELU(), nn.Dropout(dropout), nn.Linear(2 * size, size), nn.Dropout(dropout)
+            nn.LayerNorm(size), nn.Linear(size, 2 * size), nn.GELU(), Dropout(dropout), nn.Linear(2 * size, size), Dropout(dropout)
         )
 
     def forward(self, x: Tensor) -> Tensor:

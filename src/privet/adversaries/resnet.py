@@ -14,20 +14,19 @@ from typing import ClassVar, cast
 
 from torch import Tensor, nn
 
+import privet
 from privet.adversaries.adversary import Tick
 from privet.adversaries.convolutional import whole
-from privet.adversaries.learned import Learned
+from privet.adversaries.learned import Learned, TrainedNetwork, spread
+from privet.adversaries.lessons import Lesson, keep, recall
 from privet.adversaries.network import Standard, readable
 from privet.adversaries.released import Released
 from privet.adversaries.view import View
 from privet.data.dataset import Attribute
+from privet.device import place
 from privet.nets.resnet import Jitter
 from privet.nets.resnet import ResNet as Net
 from privet.release import Release
-
-KEPT = 8
-_TAUGHT: dict[tuple[object, ...], dict[str, Tensor]] = {}
-"""The last few bodies taught on raw records: they do not depend on the release, and a comparison attacks many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,23 +53,43 @@ class ResNet(Learned):
 
     def prepare(self, seen: Released, select: Released, attribute: Attribute, seed: int, tick: Tick) -> dict[str, Tensor] | None:
         """Everything but the stem, learned from raw records; nothing where the release is raw records, or they are of another kind."""
-        if seen.release.network[0] == "identity":
+        if _is_raw(seen):
             return None
         raw = Release.identity(seen.release.schema.plain)
         before, after = View(raw.shape), seen.view
         if before.is_text or len(before.shape) != len(after.shape):
             return None
-        key = self._lesson(seen, select, attribute, seed)
-        if key not in _TAUGHT:
+        lesson = recall(self._key(seen, select, attribute, seed), seen.feed.device)
+        if lesson is None:
             own, others = (Released(raw, part.data, [attribute.name], part.feed.device) for part in (seen, select))
-            _, taught = self._try(self.rates[0], own, others, attribute, seed, None, tick)
-            while len(_TAUGHT) >= KEPT:
-                del _TAUGHT[next(iter(_TAUGHT))]
-            _TAUGHT[key] = {name: value for name, value in taught.net.state_dict().items() if name.startswith(("net.body", "net.head"))}
-        return _TAUGHT[key]
+            weights = self._try(self.rates[0], own, others, attribute, seed, None, tick)[1].net.state_dict()
+        else:
+            weights = lesson.weights
+        return {name: value for name, value in weights.items() if name.startswith(("net.body", "net.head"))}
 
-    def _lesson(self, seen: Released, select: Released, attribute: Attribute, seed: int) -> tuple[object, ...]:
-        """Everything that what is learned from raw records depends on."""
+    def _try(
+        self, lr: float, seen: Released, select: Released, attribute: Attribute, seed: int, start: dict[str, Tensor] | None, tick: Tick
+    ) -> tuple[float, TrainedNetwork]:
+        """As every network learns; of raw records, what was learned before is not learned again."""
+        if not _is_raw(seen) or lr != self.rates[0]:
+            return super()._try(lr, seen, select, attribute, seed, start, tick)
+        key, device = self._key(seen, select, attribute, seed), seen.feed.device
+        lesson = recall(key, device)
+        if lesson is None:
+            score, taught = super()._try(lr, seen, select, attribute, seed, start, tick)
+            keep(key, Lesson(score, taught.net.state_dict()))
+            return score, taught
+        net = place(self.build(seen.view, max(attribute.classes, 1)), device)
+        net.load_state_dict(lesson.weights)
+        return lesson.score, TrainedNetwork(net, None if attribute.is_class else spread(seen.labels(attribute.name)))
+
+    def _key(self, seen: Released, select: Released, attribute: Attribute, seed: int) -> str:
+        """A name for everything that what is learned from raw records depends on."""
         rows = hashlib.sha256(seen.data.rows.tobytes() + b"|" + select.data.rows.tobytes() + seen.labels(attribute.name).tobytes())
         schema = json.dumps(seen.release.schema.plain.to_json(), sort_keys=True)
-        return self, seen.data.fingerprint, rows.hexdigest(), schema, attribute.name, seed, str(seen.feed.device)
+        told = (privet.__version__, self, seen.data.fingerprint, rows.hexdigest(), schema, attribute.name, seed, seen.feed.device.type)
+        return hashlib.sha256(repr(told).encode()).hexdigest()
+
+
+def _is_raw(seen: Released) -> bool:
+    return seen.release.network[0] == "identity"

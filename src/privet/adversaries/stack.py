@@ -20,6 +20,7 @@ from torch import Tensor
 
 from privet.adversaries.adversary import Tick, known, rank, silent
 from privet.adversaries.learned import cycle, spread
+from privet.adversaries.network import lots
 from privet.data.dataset import Array
 
 JUDGED = 20
@@ -45,34 +46,31 @@ class Member:
 
 class _Unit(torch.autograd.Function):
     """Batch normalisation, shift, ReLU and dropout in as few passes over memory as they take; a gain would do nothing that
-    the next layer's weights cannot. Ioffe and Szegedy, Batch normalization, ICML 2015, gives the gradient.
+    the next layer's weights cannot.
 
-    h is (members, width, records), so that every member and unit has a row of its own.
+    h is (members, width, records), so that every member and unit has a row of its own: what is called layer normalisation, of
+    rows, is batch normalisation here (Ioffe and Szegedy, ICML 2015).
     """
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, shift: Tensor, mask: Tensor | None, scale: float) -> tuple[Tensor, Tensor, Tensor]:
-        mean = h.mean(2, keepdim=True)
-        unit = h - mean
-        variance = torch.linalg.vector_norm(unit, dim=2, keepdim=True).square_().div_(h.shape[2])
-        one = (variance + TINY).rsqrt_()
-        unit.mul_(one)
-        out = (unit + shift).relu_()
+        unit, mean, one = torch.native_layer_norm(h, h.shape[2:], None, None, TINY)
+        out = unit.add_(shift).relu_()
         if mask is not None:
             out.mul_(mask)
-        ctx.save_for_backward(unit, one, out)
+        ctx.save_for_backward(h, mean, one, out)
         ctx.scale = scale
+        variance = one.square().reciprocal_().sub_(TINY)
         ctx.mark_non_differentiable(mean, variance)
         return out, mean, variance
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        unit, one, out = ctx.saved_tensors
-        grad = torch.ops.aten.threshold_backward(grads[0], out, 0)  # where the output is 0, ReLU or the mask has cut
-        along = (grad * unit).mean(2, keepdim=True)
-        level = grad.mean(2, keepdim=True)
-        back = (unit * -along).add_(grad).sub_(level).mul_(one * ctx.scale)
-        return back, level * (grad.shape[2] * ctx.scale), None, None
+        h, mean, one, out = ctx.saved_tensors
+        # Where the output is 0, ReLU or the mask has cut.
+        grad = torch.ops.aten.threshold_backward(grads[0], out, 0).mul_(ctx.scale)
+        back = torch.ops.aten.native_layer_norm_backward(grad, h, h.shape[2:], mean, one, None, None, [True, False, False])[0]
+        return back, grad.sum(2, keepdim=True), None, None
 
 
 class Stack:
@@ -123,7 +121,7 @@ class Stack:
         depth, kept = len(self.sizes) - 1, round(256 * (1 - dropout))
         h = x.T.expand(len(self.flat), *x.T.shape)
         for weight, shift, mean, variance in zip(layers, layers[depth:-1], self.means, self.variances, strict=False):
-            mask = _mask(weight.shape[1], len(x), kept, dice).to(x.dtype).mul_(256 / kept) if dropout else None
+            mask = lots((weight.shape[1], len(x)), kept, dice).to(x.dtype).mul_(256 / kept) if dropout else None
             h, now_mean, now_variance = _Unit.apply(torch.bmm(weight, h), shift, mask, 256 / kept)  # type: ignore[no-untyped-call]
             mean.lerp_(now_mean, MOMENTUM)
             variance.lerp_(now_variance, MOMENTUM)
@@ -292,12 +290,6 @@ def _columns(targets: Sequence[Array], missing: float) -> Tensor:
 def _standard(target: Array) -> Array:
     mean, deviation = spread(target)
     return (target - mean) / deviation
-
-
-def _mask(width: int, records: int, kept: int, dice: torch.Generator) -> Tensor:
-    """Which units each record keeps, `kept` of 256 on average: bytes, because they are eight for one draw."""
-    drawn = torch.empty((width * records + 7) // 8, dtype=torch.int64, device=dice.device).random_(-(2**63), None, generator=dice)
-    return drawn.view(torch.uint8)[: width * records].view(width, records) < kept
 
 
 def _score(truth: Array, answers: Array) -> float:

@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
 
-from privet.adversaries.adversary import Tick, known
+from privet.adversaries.adversary import Adversary, Tick, known
 from privet.adversaries.decoder import rebuilt_release
 from privet.adversaries.inversion import invert_parts
+from privet.adversaries.learned import Learned
 from privet.adversaries.membership import membership
-from privet.adversaries.mlp import attack_all
+from privet.adversaries.mlp import MLP, attack_all
 from privet.adversaries.reidentification import reidentification
 from privet.auditor.averaged import averaged
 from privet.auditor.batteries import BATTERIES, Battery
 from privet.auditor.contest import Attempt, Parts, asked, attempt, reading, see, strongest
+from privet.auditor.lanes import Work, two_lanes
 from privet.auditor.limits import limits
 from privet.certify import certify_release, codes
 from privet.data.dataset import PARTS, Array, Attribute, Dataset
@@ -89,6 +94,8 @@ class _Audit:
         self.release, self.data, self.utility, self.name, self.seed, self.device = release, data, utility, battery, seed, device
         self.battery, self.progress = BATTERIES[battery], progress
         self.skipped: list[str] = []
+        self.people: list[People] = []
+        self.scouted: dict[tuple[Source, MLP, str], Finding] = {}
         self.private = private or release.private
         both = set(self.private) & set(utility)
         if both:
@@ -107,12 +114,11 @@ class _Audit:
         self.parts = see(self.release, self.data, names, self.device)
         identity = Release.identity(self.release.schema.plain)
         self.raw = see(identity, self.data, names, self.device) if raw and raw_from is None else None
-        readings, models = self._contests(earlier)
+        readings, models = self._contests(earlier, raw_from)
         rebuilt, reread = self._rebuild() if rebuild and self.release.network[0] not in ("identity", "reshaped") else ((), {})
         readings = [replace(r, others=(*r.others, *reread.get(r.attribute, ()))) for r in readings]
         rebuilt = (*self._inverted(texts), *rebuilt) if texts is not None else rebuilt
         undeclared = self._undeclared(raw_from)
-        people = self._people(raw_from) if self.battery.people else ()
         information = self._information() if self.battery.estimates else {}
         kinds = max((len(r.released) for r in readings), default=0)
         kept = ("method", "title", "settings", "private", "seed", "in_game", "data", "sha256", "command", "certificate")
@@ -120,7 +126,7 @@ class _Audit:
         return Audit(
             card, self._about(inputs), self.name, tuple(readings),
             limits(self.release, self.data, self.battery, kinds, self.utility, self.skipped), round(time.monotonic() - started, 1),
-            rebuilt, undeclared, people, self._fairness(models, raw_from), information,
+            rebuilt, undeclared, tuple(self.people), self._fairness(models, raw_from), information,
             certify_release(self.release, self.data, private=self.private, device=self.device, seed=self.seed),
         )  # fmt: skip
 
@@ -137,7 +143,9 @@ class _Audit:
         sources: dict[Source, Parts] = {"released": self.parts}
         return {**sources, "raw": self.raw} if self.raw else sources
 
-    def _contests(self, earlier: dict[str, list[Finding]]) -> tuple[list[Reading], dict[str, dict[Source, Attempt]]]:
+    def _contests(
+        self, earlier: dict[str, list[Finding]], raw_from: Audit | None
+    ) -> tuple[list[Reading], dict[str, dict[Source, Attempt]]]:
         """A reading per declared attribute, and the best task models' answers for the question of fairness."""
         sources = self._sources()
         plans = {
@@ -145,31 +153,19 @@ class _Audit:
             for name, attribute in self.wanted.items()
             for source, parts in sources.items()
         }
+        if not all(plans[name, "released"] for name in self.wanted):
+            raise PrivetError(f"No attacker of the battery '{self.name}' can look at records of shape {self.release.shape}.")
         repeats = self.battery.averages if self.release.is_random else ()
-        total = sum(map(len, plans.values())) + len(repeats) * len(self.private)
-        found: dict[str, dict[Source, list[Attempt]]] = {}
+        scouts = len(self.battery.scouts) * len(sources) if self.others else 0
+        total = sum(map(len, plans.values())) + len(repeats) * len(self.private) + scouts + 2 * self.battery.people
         readings: list[Reading] = []
         models: dict[str, dict[Source, Attempt]] = {}
         with bar("attacking", 100 * total, self.progress) as tick:
-            done = 0
-
-            def count(text: str) -> Tick:
-                nonlocal done
-                base = done
-                done += 100
-                return _hundred(tick, base, text)
-
+            count = _counted(tick)
+            found = self._attempts(plans, sources, raw_from, count)
             for name, attribute in self.wanted.items():
-                found[name] = {source: [] for source in sources}
-                for source, parts in sources.items():
-                    for adversary in plans[name, source]:
-                        say = count(f"{adversary.title} reads {name} from {source} records")
-                        found[name][source].append(attempt(adversary, parts, attribute, self._role(name), source, self.seed, say))
-            for name, attribute in self.wanted.items():
-                released = found[name]["released"]
-                if not released:
-                    raise PrivetError(f"No attacker of the battery '{self.name}' can look at records of shape {self.release.shape}.")
-                raw = earlier.get(name) or [a.finding for a in found[name].get("raw", [])]
+                released = found[name, "released"]
+                raw = earlier.get(name) or [a.finding for a in found.get((name, "raw"), [])]
                 others = []
                 if self._role(name) == "private":
                     first = plans[name, "released"][strongest([a.finding for a in released])]
@@ -178,9 +174,56 @@ class _Audit:
                         say = count(f"{first.title} reads {name} from the average of {k} releases")
                         others.append(attempt(first, many, attribute, "private", "averaged", self.seed, say, k).finding)
                 else:
-                    models[name] = {source: max(tries, key=lambda a: a.finding.select) for source, tries in found[name].items() if tries}
+                    tried = {source: found[name, source] for source in sources if found[name, source]}
+                    models[name] = {source: max(tries, key=lambda a: a.finding.select) for source, tries in tried.items()}
                 readings.append(reading(attribute, self._role(name), released, raw, self.parts, self.data, self.utility, others))
         return readings, models
+
+    def _attempts(
+        self,
+        plans: Mapping[tuple[str, Source], Sequence[Adversary]],
+        sources: Mapping[Source, Parts],
+        raw_from: Audit | None,
+        count: Callable[[str], Tick],
+    ) -> dict[tuple[str, Source], list[Attempt]]:
+        """Every adversary on every declared attribute, the scouts on the others, and the search for people: on a CPU two at a time,
+        where records are vectors and all networks are small."""
+        views = [parts["attack"].view for parts in sources.values()]
+        beside = self.device.type == "cpu" and all(len(view.shape) == 1 and not view.is_text for view in views)
+        first, others = list[Work](), list[tuple[float, Work]]()
+        found: dict[tuple[str, Source, int], Attempt] = {}
+
+        def work(name: str, source: Source, place: int, say: Tick) -> None:
+            adversary, attribute = plans[name, source][place], self.wanted[name]
+            found[name, source, place] = attempt(adversary, sources[source], attribute, self._role(name), source, self.seed, say)
+
+        def plan(source: Source, draws: bool, length: float, one: Work) -> None:
+            if beside and not draws and not sources[source]["attack"].fresh:
+                others.append((length, one))
+            else:
+                first.append(one)
+
+        for (name, source), adversaries in plans.items():
+            for place, adversary in enumerate(adversaries):
+                say = count(f"{adversary.title} reads {name} from {source} records")
+                # Networks draw from torch's own generator. Batteries name quick adversaries first.
+                plan(source, isinstance(adversary, Learned), place, partial(work, name, source, place, say))
+        for source, scout in product(sources, self.battery.scouts if self.others else ()):
+            say = count(f"undeclared attributes, {source} records")
+            plan(source, False, math.inf, partial(self._scout, scout, source, sources[source], say))
+        if self.battery.people:
+            first += [partial(self._find, search, raw_from, count("finding people")) for search in (self._reidentified, self._members)]
+        if others:
+            for seen in (seen for parts in sources.values() for seen in parts.values() if not seen.fresh):
+                seen.vectors()  # now, once, and not by both lanes
+        two_lanes(first, [one for _, one in sorted(others, key=lambda pair: -pair[0])])
+        return {key: [found[*key, place] for place in range(len(plan))] for key, plan in plans.items()}
+
+    def _scout(self, scout: MLP, source: Source, parts: Parts, say: Tick) -> None:
+        """All undeclared attributes at once."""
+        started = time.monotonic()
+        for name, trained in attack_all(scout, parts["attack"], parts["select"], list(self.others.values()), self.seed, say).items():
+            self.scouted[source, scout, name] = asked(trained, scout, parts, self.others[name], "undeclared", source, started).finding
 
     def _rebuild(self) -> tuple[tuple[Rebuilt, ...], dict[str, list[Finding]]]:
         """What decoders make of released records, the closest first; and what is read from records that it has rebuilt."""
@@ -221,39 +264,22 @@ class _Audit:
         ]  # fmt: skip
 
     def _undeclared(self, earlier: Audit | None) -> tuple[Reading, ...]:
-        """Every labelled attribute that nobody named, attacked all at once; the furthest above guessing first."""
-        if not self.others:
-            return ()
-        sources = self._sources()
-        tries: dict[Source, dict[str, list[Attempt]]] = {source: {name: [] for name in self.others} for source in sources}
-        attributes = list(self.others.values())
-        with bar("undeclared", 100 * len(sources) * len(self.battery.scouts), self.progress) as tick:
-            done = 0
-            for source, parts in sources.items():
-                for scout in self.battery.scouts:
-                    started = time.monotonic()
-                    say = _hundred(tick, done, f"{source} records")
-                    for name, trained in attack_all(scout, parts["attack"], parts["select"], attributes, self.seed, say).items():
-                        tries[source][name].append(asked(trained, scout, parts, self.others[name], "undeclared", source, started))
-                    done += 100
+        """Every labelled attribute that nobody named; the furthest above guessing first."""
         known_raw = {} if earlier is None else {r.attribute: list(r.raw) for r in earlier.undeclared}
         found = []
         for name, attribute in self.others.items():
-            released = [a.finding for a in tries["released"][name]]
-            raw = [a.finding for a in tries["raw"][name]] if self.raw else known_raw.get(name, [])
+            released = [self.scouted["released", scout, name] for scout in self.battery.scouts]
+            raw = [self.scouted["raw", scout, name] for scout in self.battery.scouts] if self.raw else known_raw.get(name, [])
             found.append(Reading(name, "undeclared", attribute.values, tuple(released), tuple(raw), strongest(released), strongest(raw)))
         return tuple(sorted(found, key=lambda r: -(r.worst.score.low - r.worst.score.chance) / (1 - min(r.worst.score.chance, 0.99))))
 
-    def _people(self, earlier: Audit | None) -> tuple[People, ...]:
-        found = []
-        with bar("finding people", 200, self.progress) as tick:
-            for base, attack in enumerate((self._reidentified, self._members)):
-                result = attack(_hundred(tick, 100 * base), earlier)
-                if isinstance(result, str):
-                    self.skipped.append(result)
-                else:
-                    found.append(result)
-        return tuple(found)
+    def _find(self, search: Callable[[Tick, Audit | None], People | str], earlier: Audit | None, say: Tick) -> None:
+        """People, or why they were not searched for."""
+        result = search(say, earlier)
+        if isinstance(result, str):
+            self.skipped.append(result)
+        else:
+            self.people.append(result)
 
     def _reidentified(self, tick: Tick, earlier: Audit | None) -> People | str:
         return _with_raw(reidentification(self.parts, self.raw, self.seed, tick), earlier)
@@ -314,6 +340,23 @@ class _Audit:
 def _hundred(tick: Callable[..., None], base: int, text: str = "") -> Tick:
     """A hundred steps of a bar, from `base` on, as shares."""
     return lambda share: tick(base + round(100 * share), text)
+
+
+def _counted(tick: Callable[..., None]) -> Callable[[str], Tick]:
+    """Gives out a hundred steps of a bar at a time; several hundreds may be under way at once."""
+    shares: list[float] = []
+
+    def count(text: str) -> Tick:
+        place = len(shares)
+        shares.append(0.0)
+
+        def say(share: float) -> None:
+            shares[place] = share
+            tick(round(100 * sum(shares)), text)
+
+        return say
+
+    return count
 
 
 def _worth_guessing(attribute: Attribute, data: Dataset) -> bool:

@@ -25,12 +25,12 @@ from privet.data.ahead import cores, in_order
 from privet.data.portraits import portraits
 from privet.data.schema import ImageSchema, Schema, learn_schema
 from privet.game import Run
-from privet.graph import session
 from privet.language.vocabulary import Vocabulary
 from privet.language.words import PrivateWords
 from privet.methods.tiprdc import TIPRDC
 from privet.noise import Noise
-from privet.release import Release, read_graph
+from privet.release import Release
+from privet.runtime import read_graph, session
 
 HEIGHT, WIDTH = 218, 178
 """Of a CelebA picture."""

@@ -30,6 +30,8 @@ _SETTLED = 2.0
 """Seconds a file must have been left alone before its time of change is trusted to show the next change."""
 _TOGETHER = 64
 """Files whose bytes are hashed as one."""
+_SMALL = 1 << 16
+"""Bytes of a file that is read in one step."""
 _ABANDONED = 3600.0
 """Seconds without a write after which a temporary file is what a killed run left behind."""
 
@@ -53,11 +55,12 @@ def digest(*words: object) -> str:
     return sha.hexdigest()
 
 
-def content_of(paths: Sequence[Path], progress: bool = False) -> str:
+def content_of(paths: Sequence[str | Path], progress: bool = False) -> str:
     """SHA-256 that stands for the bytes of the files, in order; read only if one of them has changed since it was last asked."""
     try:
-        states = [(path, path.stat()) for path in paths]
-        stamp = digest(*(f"{path.absolute()}\0{state.st_size}\0{state.st_mtime_ns}" for path, state in states))
+        here, states = Path.cwd(), [(path, os.stat(path)) for path in paths]  # noqa: PTH116 - so many names that a Path for each is slow
+        places = ((os.path.join(here, path), state) for path, state in states)  # noqa: PTH118
+        stamp = digest("".join(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\0" for path, state in places))
         remembered = cache_folder() / f"{stamp}.digest"
         with contextlib.suppress(OSError):
             if len(known := remembered.read_text("ascii").strip()) == 64:
@@ -72,7 +75,7 @@ def content_of(paths: Sequence[Path], progress: bool = False) -> str:
     return content
 
 
-def _hash(paths: Sequence[Path], progress: bool) -> str:
+def _hash(paths: Sequence[str | Path], progress: bool) -> str:
     """Of one file, of its length and bytes; of more, of the digests of 64 at a time, which every core works on."""
     if len(paths) <= _TOGETHER:
         return _hash_some(paths)
@@ -85,14 +88,27 @@ def _hash(paths: Sequence[Path], progress: bool) -> str:
     return sha.hexdigest()
 
 
-def _hash_some(paths: Sequence[Path]) -> str:
+def _hash_some(paths: Sequence[str | Path]) -> str:
     sha, block = hashlib.sha256(), memoryview(bytearray(1 << 20))
     for path in paths:
+        if (content := read_small(path)) is not None:
+            sha.update(len(content).to_bytes(8, "little") + content)
+            continue
         with io.FileIO(path) as file:
             sha.update(os.fstat(file.fileno()).st_size.to_bytes(8, "little"))
             while size := file.readinto(block):
                 sha.update(block[:size])
     return sha.hexdigest()
+
+
+def read_small(path: str | Path) -> bytes | None:
+    """A small file in one step: at each, a thread lets go of the interpreter's lock and may wait for it. None if that was not all of it."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    try:
+        content = os.read(handle, _SMALL)
+        return content if len(content) == os.fstat(handle).st_size else None
+    finally:
+        os.close(handle)
 
 
 def find_array(key: str, n: int) -> Array | None:
@@ -131,6 +147,17 @@ def write_at(file: BinaryIO, array: Array, place: int) -> None:
     while rest:
         size = os.pwrite(file.fileno(), rest, place)
         rest, place = rest[size:], place + size
+
+
+def send_on(file: BinaryIO, place: int, size: int) -> int:
+    """Have bytes that were written brought to disk while others are made, so that the sync at the end waits for few; gives where they end.
+
+    Linux starts to write pages out when it is told that they are not needed; those on their way stay in memory.
+    """
+    if hasattr(os, "posix_fadvise"):
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(file.fileno(), place, size, os.POSIX_FADV_DONTNEED)
+    return place + size
 
 
 def _remove_abandoned(folder: Path) -> None:

@@ -20,7 +20,7 @@ _USUAL = ("file", "image", "path", "filename", "file_name")
 
 
 def read_folder(folder: Path, layout: Layout, progress: bool = True) -> Dataset:
-    tables = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".csv")
+    tables = sorted(folder.glob("*.[cC][sS][vV]"))
     if len(tables) != 1:
         how_many = "no CSV file" if not tables else f"{len(tables)} CSV files"
         raise PrivetError(f"The folder {folder} holds {how_many}: it needs one that names the pictures and what is known of each.")
@@ -36,7 +36,7 @@ def read_folder(folder: Path, layout: Layout, progress: bool = True) -> Dataset:
 
 def picture_files(
     name: str,
-    paths: Sequence[Path],
+    paths: Sequence[str | Path],
     columns: pd.DataFrame,
     layout: Layout,
     tables: Sequence[Path],
@@ -51,7 +51,7 @@ def picture_files(
     content = content_of(paths, progress)
 
     def one_by_one() -> Iterator[Picture]:
-        return (Picture(str(path), path) for path in paths)
+        return (Picture(path, path) for path in map(str, paths))
 
     records = pack(one_by_one, len(paths), content, layout.size, progress=progress)
     return assemble(name, "image", records, columns, layout, digest(content, content_of(tables)), notes=notes)
@@ -66,10 +66,10 @@ def _file_column(folder: Path, frame: pd.DataFrame) -> str | None:
     return None
 
 
-def _inside(folder: Path, name: object, table: Path) -> Path:
+def _inside(folder: Path, name: object, table: Path) -> str:
     """A file below the folder. A list from somewhere else must not make a release learn from a file of the reader's own."""
     if not isinstance(name, str) or not name.strip():
         raise PrivetError(f"{table} has a row without a file name: fill it in or remove the row.")
     if name.startswith(("/", "\\", "~")) or ".." in name.replace("\\", "/").split("/") or name[1:2] == ":":
         raise PrivetError(f"{table} names the file '{name}', which is outside {folder}: use names below the folder.")
-    return folder / name
+    return f"{folder}/{name}"

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 from privet.data.ahead import cores, in_order
-from privet.data.cache import digest, find_array, keep_array, write_at
+from privet.data.cache import digest, find_array, keep_array, send_on, write_at
 from privet.data.dataset import Array
-from privet.data.images import Size, read_mask, read_picture
+from privet.data.images import Size, read_mask, read_pixels
 from privet.errors import PrivetError
 from privet.progress import bar
 
-_VERSION = 1
-"""Part of every key: raise it when the same bytes come to decode to other pixels."""
+_VERSION = 2
+"""Part of every key: raise it when the same bytes come to decode to other pixels, or these to lie in another order."""
 _CHUNK = 64
 _CHUNK_BYTES = 8 << 20
 
@@ -30,7 +29,8 @@ _CHUNK_BYTES = 8 << 20
 class Picture(NamedTuple):
     name: str
     """What to call it in an error."""
-    source: Path | bytes
+    source: str | bytes
+    """The path of a file, or what is in it."""
 
 
 def pack(
@@ -43,11 +43,12 @@ def pack(
 ) -> Array:
     """The pictures as one memory-mapped uint8 array (n, channels, height, width).
 
+    In the file a pixel's channels lie together, as they are decoded and as a network in channels_last takes them.
     `content` is the digest of what `pictures()` will give: where an array made from it is in the cache, nothing is decoded.
     """
     key = digest("pictures", _VERSION, content, size, mask)
     if (found := find_array(key, n)) is not None:
-        return found
+        return found.transpose(0, 3, 1, 2)
     rest = pictures()
     if (first := next(rest, None)) is None:
         raise PrivetError("There is no picture to read.")
@@ -56,13 +57,14 @@ def pack(
         bar("Decoding masks" if mask else "Decoding pictures", n, progress and n > 2000) as tick,
         keep_array(key, (n, *shape)) as file,
     ):
-        done = 0
+        done, place = 0, file.tell()
         for size_of_chunk in _written(chain([first], rest), shape, size, mask, file):
             done += size_of_chunk
+            place = send_on(file, place, size_of_chunk * int(np.prod(shape)))
             tick(done)
     if (made := find_array(key, n)) is None:
         raise PrivetError("The decoded pictures were removed from the cache while they were made: run it again.")
-    return made
+    return made.transpose(0, 3, 1, 2)
 
 
 def _written(pictures: Iterable[Picture], shape: tuple[int, ...], size: Size | None, mask: bool, file: BinaryIO) -> Iterator[int]:
@@ -75,11 +77,11 @@ def _written(pictures: Iterable[Picture], shape: tuple[int, ...], size: Size | N
             array = _decode(picture, size, mask)
             if array.shape != shape:
                 raise PrivetError(
-                    f"{picture.name} is {array.shape[1]} x {array.shape[2]} pixels and the first one {shape[1]} x {shape[2]}: "
+                    f"{picture.name} is {array.shape[0]} x {array.shape[1]} pixels and the first one {shape[0]} x {shape[1]}: "
                     f"bring all to one size with  size = [height, width]  in a --schema file."
                 )
             # One by one, so that the picture is still in the processor's cache when it is written.
-            write_at(file, np.ascontiguousarray(array), begin + i * each)
+            write_at(file, array, begin + i * each)
         return len(chunk)
 
     return in_order(decode, _chunks(pictures, each), cores(), 2 * cores())
@@ -101,5 +103,5 @@ def _chunks(pictures: Iterable[Picture], decoded: int) -> Iterator[tuple[int, li
 
 def _decode(picture: Picture, size: Size | None, mask: bool) -> Array:
     if mask:
-        return read_mask(picture.source, size, picture.name)
-    return read_picture(picture.source, size, name=picture.name)
+        return read_mask(picture.source, size, picture.name)[0, :, :, None]
+    return read_pixels(picture.source, size, picture.name)

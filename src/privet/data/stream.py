@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from privet.data.columnar import encode_batch
 from privet.data.dataset import Array
 from privet.data.given import Given
 from privet.data.images import is_picture, read_picture
@@ -82,8 +83,15 @@ def count(path: Path) -> int:
 
 
 def encoded_rows(schema: Schema, part: Any, keep: Sequence[str], column: str | None, where: str) -> Rows:
-    frame = part if isinstance(part, pd.DataFrame) else part.to_pandas()
-    return schema.beside(_encode(schema.plain, frame, column, where), frame, where), frame[list(keep)]
+    plain, known = schema.plain, _known(schema)
+    if isinstance(plain, TableSchema) and column is None and _has(part, [*(c.name for c in plain.columns), *known]):
+        beside = list(dict.fromkeys([*known, *keep]))
+        frame = part.select(beside).to_pandas() if beside else pd.DataFrame(index=range(len(part)))
+        x = encode_batch(plain, part)
+    else:
+        frame = part if isinstance(part, pd.DataFrame) else part.to_pandas()
+        x = _encode(plain, frame, column, where)
+    return schema.beside(x, frame, where), frame[list(keep)]
 
 
 def needed_columns(schema: Schema, first: pd.DataFrame, column: str | None, keep: Sequence[str]) -> list[str] | None:
@@ -91,9 +99,18 @@ def needed_columns(schema: Schema, first: pd.DataFrame, column: str | None, keep
     plain = schema.plain
     by_name = isinstance(plain, TableSchema) and (column is None or plain.columns[0].name in first.columns)
     own = [c.name for c in plain.columns] if by_name and isinstance(plain, TableSchema) else [str(column)]
-    known = [known.name for known in schema.known] if isinstance(schema, Given) else []
-    names = list(dict.fromkeys([*own, *known, *keep]))
+    names = list(dict.fromkeys([*own, *_known(schema), *keep]))
     return names if all(name in first.columns for name in names) else None
+
+
+def _known(schema: Schema) -> list[str]:
+    """Columns whose values the release is given beside the record."""
+    return [known.name for known in schema.known] if isinstance(schema, Given) else []
+
+
+def _has(part: Any, names: Sequence[str]) -> bool:
+    """Whether it is a record batch or a table with these columns."""
+    return not isinstance(part, pd.DataFrame) and set(names) <= set(part.schema.names)
 
 
 def frames_of(path: Path, rows: int) -> Iterator[pd.DataFrame]:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import linprog
 from scipy.special import ndtr
 
 from privet.data.dataset import Array, Attribute, Dataset
@@ -110,6 +109,8 @@ def channel_optimum(joint: Array, cost: Array, distortion: float, aware: bool = 
                     sum P(u, x) W(x~ | x, u) cost(x, x~) <= D,      W(. | x, u) a distribution.
     Not `aware`: W may not depend on u, as where a release sees the record alone; then one W(x~ | x) serves every u.
     """
+    from scipy.optimize import linprog  # half a second that every other command would pay
+
     classes, inputs = joint.shape
     outputs, tables = cost.shape[1], classes if aware else 1
     weight = np.zeros((classes, outputs, tables, inputs, outputs))

@@ -31,15 +31,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, combinations_with_replacement, pairwise
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 
 from privet.errors import PrivetError, unknown
 from privet.evidence import transport
+from privet.evidence.sampled import Sample, checked, hoeffding
 from privet.evidence.smoothed import Value, by_draws, grid_steps, on_grid
 
 Array = npt.NDArray[Any]
@@ -55,8 +55,6 @@ DRAWS = 100_000
 """Of the Monte Carlo integral, for codes of three dimensions or more."""
 FOR_DRAWS = 0.1
 """Share of delta that the Monte Carlo integral may use up."""
-OUTPUTS = 1 << 18
-"""Most outcomes of several releases over a finite alphabet that are gone through."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +90,17 @@ class Certificate:
     """Why it is not certified; empty where it is."""
     transport: float | None = None
     """The bound on balanced accuracy by optimal transport, with the same slack for people, where it was asked for."""
+
+    @staticmethod
+    def blank(
+        attribute: str, values: Sequence[str], confidence: float, releases: int, d: int, sigma: float | None, method: Method
+    ) -> Certificate:
+        """A certificate that says nothing yet."""
+        if not 0 < confidence < 1:
+            raise PrivetError(f"A confidence lies between 0 and 1, and {confidence} does not.")
+        if releases < 1:
+            raise PrivetError(f"An adversary sees at least one release, not {releases}.")
+        return Certificate(attribute, tuple(values), None, math.nan, math.nan, None, (), None, confidence, (), d, sigma, releases, method)
 
     @property
     def blind(self) -> float:
@@ -135,17 +144,17 @@ def certify(
     """
     if method not in ("smoothed", "transport"):
         raise unknown("method of certification", method, ("smoothed", "transport"))
-    codes, labels, person = _checked(codes, labels, person, values)
+    codes, labels, person = checked(codes, labels, person, values)
     if codes.dtype.kind not in "fiu" or not np.isfinite(codes).all():
         raise PrivetError("Codes must be finite numbers: look for nan or infinity in what the release's network gives.")
     if sigma is not None and not (sigma >= 0 and math.isfinite(sigma)):
         raise PrivetError(f"The deviation of noise is a number from 0 on, and {sigma} is not.")
-    blank = _blank(attribute, values, confidence, releases, codes.shape[1], sigma, method)
+    blank = Certificate.blank(attribute, values, confidence, releases, codes.shape[1], sigma, method)
     if len(values) < 2:
-        return replace(blank, reason=_too_few(values))
-    sample = _sample(codes.astype(np.float64), labels, person, len(values))
-    blank = replace(blank, people=sample.people, prior=_prior(sample, prior))
-    why = _too_few(sample.people)
+        return replace(blank, reason=too_few(values))
+    sample = Sample.of(codes.astype(np.float64), labels, person, len(values))
+    blank = replace(blank, people=sample.people, prior=sample.prior(prior))
+    why = too_few(sample.people)
     if codes.shape[1] > DIMENSIONS:
         why = why or f"the code has {codes.shape[1]} dimensions, and more than {DIMENSIONS} cannot be certified from a sample"
     if why or not sigma:
@@ -156,58 +165,10 @@ def certify(
         several = bool(((sample.held > 0).sum(1) > 1).any())  # then the laws behind plain accuracy are others than were coupled
         even, real, share = coupled[0], Value(1.0, 0.0) if several and prior is None else coupled[1], 1.0
     else:
-        even, real, share = _smoothed(sample, _joint(sample, prior), effective, draws, seed, delta)
-    found = _conclude(blank, sample, even, real, delta * share, known_prior=prior is not None)
-    by_transport = min(1.0, coupled[0].value + _slack(sample.held / len(values), delta)) if coupled else None
+        even, real, share = _smoothed(sample, sample.at(prior), effective, draws, seed, delta)
+    found = conclude(blank, sample, even, real, delta * share, known_prior=prior is not None)
+    by_transport = min(1.0, coupled[0].value + hoeffding(sample.held / len(values), delta)) if coupled else None
     return replace(found, transport=by_transport)
-
-
-def certify_alphabet(
-    symbols: Array,
-    size: int,
-    channel: Array | None,
-    labels: Array,
-    person: Array,
-    attribute: str,
-    values: Sequence[str],
-    *,
-    confidence: float = 0.99,
-    releases: int = 1,
-    prior: Sequence[float] | None = None,
-    rounding: float = 0.0,
-) -> Certificate:
-    """Certify a release of one of `size` symbols per record, 0 .. size - 1, which `channel` (size, outputs) may randomise.
-
-    Row s of the channel holds the probabilities of what is released for the symbol s, drawn anew for every release; None says
-    that the symbols themselves are released, and a second release of a record then adds nothing. `rounding` is how far, in
-    total variation, a computer's draws may be from a row.
-    The same bound and slack hold with V(P^) = sum_y max_a pi_a (P^_a Q)(y). Of several releases only how often each output
-    came counts; where even that has too many outcomes, the adversary is granted the symbol itself, which no number of releases
-    tells more than.
-
-    >>> people, sex = np.arange(4000), np.arange(4000) % 2
-    >>> c = certify_alphabet(np.zeros(4000, int), 2, None, sex, people, "sex", ("f", "m"))
-    >>> c.empirical, round(c.bound, 3)
-    (0.5, 0.524)
-    """
-    symbols, labels, person = _checked(symbols, labels, person, values)
-    if symbols.dtype.kind not in "iu" or symbols.shape[1] != 1 or (symbols.size and not (symbols.min() >= 0 and symbols.max() < size)):
-        raise PrivetError(f"Symbols are one whole number per record, from 0 to {size - 1}.")
-    rows = None if channel is None else np.asarray(channel, dtype=np.float64)
-    if rows is not None and not (rows.ndim == 2 and len(rows) == size and (rows >= 0).all() and np.allclose(rows.sum(1), 1, atol=1e-9)):
-        raise PrivetError(f"A channel has {size} rows of probabilities that sum to 1.")
-    blank = _blank(attribute, values, confidence, releases, 1, None, "histogram")
-    if len(values) < 2:
-        return replace(blank, reason=_too_few(values))
-    sample = _sample(symbols.astype(np.float64), labels, person, len(values))
-    blank = replace(blank, people=sample.people, prior=_prior(sample, prior))
-    if why := _too_few(sample.people):
-        return replace(blank, reason=why)
-    few = rows is not None and math.comb(rows.shape[1] + releases - 1, releases) <= OUTPUTS
-    seen = _tallies(rows[sample.codes[:, 0].astype(np.int64)], releases) if rows is not None and few else np.eye(len(sample.codes))
-    error = 1e-9 + releases * rounding
-    even, real = (Value(float((w.T @ seen).max(0).sum()), error) for w in (sample.within / len(values), _joint(sample, prior)))
-    return _conclude(blank, sample, even, real, 1 - confidence, known_prior=prior is not None)
 
 
 def curve(
@@ -241,9 +202,9 @@ def smallest_sigma(
     grows, since more noise can be had by adding noise to the release (data processing). None where even the largest sigma, a
     hundred times the codes' spread unless `between` says otherwise, does not do, or a value has fewer than two people.
     """
-    codes, labels, person = _checked(codes, labels, person, values)
-    sample = _sample(codes.astype(np.float64), labels, person, len(values))
-    if _too_few(sample.people) or _too_few(people) or codes.shape[1] > DIMENSIONS:
+    codes, labels, person = checked(codes, labels, person, values)
+    sample = Sample.of(codes.astype(np.float64), labels, person, len(values))
+    if too_few(sample.people) or too_few(people) or codes.shape[1] > DIMENSIONS:
         return None
     delta, k = 1 - confidence, len(values)
     spread = float(np.sqrt(sample.codes.var(0).sum())) or 1.0
@@ -263,46 +224,6 @@ def smallest_sigma(
         middle = math.sqrt(low * high)
         low, high = (low, middle) if meets(middle) else (middle, high)
     return high
-
-
-def jointly(labels: Sequence[Array], values: Sequence[Sequence[str]]) -> tuple[Array, tuple[str, ...]]:
-    """Several attributes as one, whose values are those combinations that occur; -1 where any of them is missing.
-
-    The certificate then bounds guessing all of them at once. A combination that nobody in the sample has is not covered.
-
-    >>> codes, names = jointly([np.array([0, 1, 1, -1]), np.array([0, 0, 1, 1])], [("f", "m"), ("young", "old")])
-    >>> codes, names
-    (array([ 0,  1,  2, -1]), ('f, young', 'm, young', 'm, old'))
-    """
-    sizes = [len(v) for v in values]
-    table = np.stack([np.asarray(column) for column in labels])
-    known = (table >= 0).all(0)
-    cells = np.ravel_multi_index(tuple(np.where(known, table, 0)), sizes)
-    present = np.unique(cells[known])
-    names = [", ".join(v[i] for v, i in zip(values, np.unravel_index(cell, sizes), strict=True)) for cell in present]
-    return np.where(known, np.searchsorted(present, cells), -1), tuple(names)
-
-
-def quantile_edges(numbers: Array, bins: int) -> Array:
-    """Inner edges that put equally many of these people's numbers into each bin; take other people than those certified.
-
-    >>> quantile_edges(np.arange(101.0), 4)
-    array([25., 50., 75.])
-    """
-    there = np.asarray(numbers, dtype=np.float64)
-    there = there[np.isfinite(there)]
-    return np.unique(np.quantile(there, np.arange(1, bins) / bins)) if len(there) else np.empty(0)
-
-
-def binned(numbers: Array, edges: Array) -> tuple[Array, tuple[str, ...]]:
-    """A number as classes: codes, -1 where it is missing, and the bins' names.
-
-    >>> binned(np.array([3.0, 30.0, np.nan, 70.0]), np.array([25.0, 50.0]))
-    (array([ 0,  1, -1,  2]), ('below 25', '25 to 50', 'from 50'))
-    """
-    inner = [f"{a:g} to {b:g}" for a, b in pairwise(edges)]
-    names = (f"below {edges[0]:g}", *inner, f"from {edges[-1]:g}") if len(edges) else ("any",)
-    return np.where(np.isfinite(numbers), np.digitize(numbers, edges), -1), names
 
 
 def sentence(certificate: Certificate) -> str:
@@ -343,48 +264,6 @@ def information(bound: float, values: int) -> float:
     return max(float(np.log2(values) - np.interp(1 - bound, 1 - 1 / i, np.log2(i))), 0.0)
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """Distinct codes in a fixed order, so that neither the order of records nor the names of people matter."""
-
-    codes: Array
-    """(n, d)"""
-    within: Array
-    """(n, k): weight of the code among the people of each value; columns sum to 1."""
-    joint: Array
-    """(n, k): weight of the code and value among all people; sums to 1."""
-    held: Array
-    """(people, k): weight of the person among the people of each value."""
-
-    @property
-    def people(self) -> tuple[int, ...]:
-        return tuple(int(n) for n in (self.held > 0).sum(0))
-
-
-def _checked(codes: Array, labels: Array, person: Array, values: Sequence[str]) -> tuple[Array, Array, Array]:
-    codes, labels, person = np.asarray(codes), np.asarray(labels), np.asarray(person)
-    codes = codes[:, None] if codes.ndim == 1 else codes
-    if codes.ndim != 2 or labels.shape != person.shape or labels.shape != codes.shape[:1]:
-        shapes = f"{codes.shape}, {labels.shape} and {person.shape}"
-        raise PrivetError(f"A certificate needs one code, one label and one person per record, not {shapes}.")
-    if len(labels) and (labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= len(values)):
-        raise PrivetError(f"Labels must be whole numbers from 0 to {len(values) - 1}: leave out records whose value is missing.")
-    return codes, labels.astype(np.int64), person
-
-
-def _sample(codes: Array, labels: Array, person: Array, k: int) -> _Sample:
-    everyone, who = np.unique(person, return_inverse=True)
-    records = np.bincount(who * k + labels, minlength=len(everyone) * k).reshape(-1, k)
-    held = (records > 0) / np.maximum((records > 0).sum(0), 1)
-    distinct, place = np.unique(codes + 0.0, axis=0, return_inverse=True)  # + 0.0 makes -0.0 the same code as 0.0
-
-    def gather(weights: Array) -> Array:
-        return np.bincount(place.ravel() * k + labels, weights, len(distinct) * k).reshape(-1, k)
-
-    within = gather(held[who, labels] / records[who, labels])
-    return _Sample(distinct, within, gather(1 / (records.sum(1)[who] * max(len(everyone), 1))), held)
-
-
 def too_few_for_any(people: int, values: int, delta: float) -> str:
     """Why so few people certify nothing, and how many would: Hoeffding's slack for equally many people of each value.
 
@@ -398,61 +277,21 @@ def too_few_for_any(people: int, values: int, delta: float) -> str:
     )
 
 
-def _tallies(rows: Array, releases: int) -> Array:
-    """Probabilities (symbols, tallies) of how often each output comes in so many releases: multinomial, given a row of one release."""
-    outputs = rows.shape[1]
-    if releases == 1:
-        return rows
-    drawn = np.array(list(combinations_with_replacement(range(outputs), releases)))
-    each = np.bincount((drawn + outputs * np.arange(len(drawn))[:, None]).ravel(), minlength=len(drawn) * outputs).reshape(-1, outputs)
-    orders = gammaln(releases + 1) - gammaln(each + 1).sum(1)
-    return np.exp(orders + np.log(np.maximum(rows, 1e-300)) @ each.T)  # type: ignore[no-any-return]
-
-
-def _too_few(people: Sequence[Any]) -> str:
+def too_few(people: Sequence[Any]) -> str:
+    """Why so few values, or people of one, leave nothing to bound; empty where there is something."""
     if len(people) < 2:
         return "an attribute with fewer than two values leaves nothing to guess"
     return "" if min(people) >= 2 else "one of its values has fewer than two people"
 
 
-def _blank(
-    attribute: str, values: Sequence[str], confidence: float, releases: int, d: int, sigma: float | None, method: Method
-) -> Certificate:
-    """A certificate that says nothing yet."""
-    if not 0 < confidence < 1:
-        raise PrivetError(f"A confidence lies between 0 and 1, and {confidence} does not.")
-    if releases < 1:
-        raise PrivetError(f"An adversary sees at least one release, not {releases}.")
-    return Certificate(attribute, tuple(values), None, math.nan, math.nan, None, (), None, confidence, (), d, sigma, releases, method)
-
-
-def _prior(sample: _Sample, given: Sequence[float] | None) -> tuple[float, ...]:
-    if given is None:
-        return tuple(float(p) for p in sample.joint.sum(0))
-    if len(given) != sample.within.shape[1] or min(given) < 0 or abs(sum(given) - 1) > 1e-9:
-        raise PrivetError("A prior holds one probability per value, and they sum to 1.")
-    return tuple(float(p) for p in given)
-
-
-def _joint(sample: _Sample, prior: Sequence[float] | None) -> Array:
-    return sample.joint if prior is None else sample.within * np.asarray(prior)
-
-
-def _slack(influence: Array, delta: float) -> float:
-    """Hoeffding's slack for people (rows) with this influence under each value (columns); see the top of this file."""
-    several = bool(((influence > 0).sum(1) > 1).any())
-    spread = np.sqrt((influence**2).sum(0)).sum() if several else np.sqrt((influence**2).sum())
-    return float(spread) * math.sqrt(math.log((influence.shape[1] if several else 1) / delta) / 2)
-
-
-def _conclude(blank: Certificate, sample: _Sample, even: Value, real: Value, delta: float, *, known_prior: bool) -> Certificate:
+def conclude(blank: Certificate, sample: Sample, even: Value, real: Value, delta: float, *, known_prior: bool) -> Certificate:
     """From V(P^), at equally likely values and at the prior, to the certificate."""
     k, everyone, fewest = len(blank.values), len(sample.held), min(blank.people)
-    value, slack = min(max(even.value, 1 / k), 1.0), even.error + _slack(sample.held / k, delta)
+    value, slack = min(max(even.value, 1 / k), 1.0), even.error + hoeffding(sample.held / k, delta)
     bound = min(value + slack, 1.0)
     # At the population's own prior the success of a fixed rule is a mean over all people, each with influence 1 / n.
     influence = sample.held * np.asarray(blank.prior) if known_prior else np.full((everyone, 1), 1 / everyone)
-    plain = max(real.value, *blank.prior) + real.error + _slack(influence, delta)
+    plain = max(real.value, *blank.prior) + real.error + hoeffding(influence, delta)
     found = replace(blank, empirical=value, slack=slack)
     if 1 / k + slack >= VACUOUS:
         return replace(found, reason=too_few_for_any(everyone, k, 1 - blank.confidence))
@@ -462,7 +301,7 @@ def _conclude(blank: Certificate, sample: _Sample, even: Value, real: Value, del
     return replace(found, bound=bound, at_prior=plain if plain < VACUOUS else None, bits=information(bound, k))
 
 
-def _smoothed(sample: _Sample, joint: Array, sigma: float, draws: int, seed: int, delta: float) -> tuple[Value, Value, float]:
+def _smoothed(sample: Sample, joint: Array, sigma: float, draws: int, seed: int, delta: float) -> tuple[Value, Value, float]:
     """V(P^) at equally likely values, the same for `joint`, and the share of delta that is left for people."""
     steps = grid_steps(sample.codes, sigma)
     if steps:
@@ -472,7 +311,7 @@ def _smoothed(sample: _Sample, joint: Array, sigma: float, draws: int, seed: int
     return even, real, 1 - FOR_DRAWS
 
 
-def _coupled(sample: _Sample, sigma: float, prior: Array) -> tuple[Value, Value]:
+def _coupled(sample: Sample, sigma: float, prior: Array) -> tuple[Value, Value]:
     """The sample's bound on success by transport, at equally likely values and at the prior."""
     k = sample.within.shape[1]
     distances = np.zeros((k, k))

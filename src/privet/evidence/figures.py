@@ -6,15 +6,13 @@ This is the layout of audit.json, which docs/audit-json.md explains field by fie
 from __future__ import annotations
 
 import json
-import math
-import types
 from collections.abc import Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, cast
 
 from privet.errors import PrivetError
+from privet.evidence.saved import as_json, read
 from privet.files import write_text
 
 VERSION = 2
@@ -275,7 +273,7 @@ class Audit:
 
     def to_json(self) -> str:
         """JSON has no infinity and no NaN: they are written as null, and read as NaN."""
-        return json.dumps(_finite(asdict(self)), indent=1, allow_nan=False)
+        return as_json(self)
 
     def save(self, path: str | Path) -> None:
         write_text(Path(path), self.to_json() + "\n")
@@ -292,7 +290,7 @@ class Audit:
             raw = json.loads(text)
             if raw["version"] != VERSION:
                 raise PrivetError(f"This audit has layout version {raw['version']!r:.40}, and this Privet reads version {VERSION}.")
-            return cast(Audit, _read(Audit, raw, "audit"))
+            return cast(Audit, read(Audit, raw, "audit"))
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise PrivetError(f"This is not an audit that Privet wrote: {error}.") from None
 
@@ -304,102 +302,3 @@ class Audit:
             raise PrivetError(f"Cannot read the audit {path}: {error.strerror}.") from None
         except UnicodeDecodeError:
             raise PrivetError(f"{path} is not an audit that Privet wrote: it is no text.") from None
-
-
-@dataclass(frozen=True)
-class Step:
-    """What one noise level would give."""
-
-    sigma: float
-    """The deviation of the noise; of symbols, how often one is replaced by another drawn at random."""
-    bounds: dict[str, float | None]
-    """Per private attribute the certified bound; None: not certified."""
-    utility: dict[str, Figure]
-    """Per task the score of a quick model."""
-
-
-@dataclass(frozen=True)
-class Certification:
-    """What `privet certify` says: the layout of certificate.json."""
-
-    release: dict[str, Any]
-    """From the card: method, title, settings, private, sha256 of the release that was certified."""
-    data: dict[str, Any]
-    """name, modality, fingerprint."""
-    certificates: tuple[Certified, ...]
-    seconds: float
-    target: float | None = None
-    """The bound that noise was chosen for, on *select*."""
-    curve: tuple[Step, ...] = ()
-    """Each point holds with its confidence by itself: for looking, not for choosing."""
-    version: int = 1
-
-    @property
-    def met(self) -> bool:
-        """Whether every private attribute by itself came out at the target or below, one release of a record being seen."""
-        own = {c.attribute: c.bound for c in self.certificates if c.releases == 1}
-        found = [own.get(str(name)) for name in self.release["private"]]
-        return self.target is not None and all(bound is not None and bound <= self.target for bound in found)
-
-    def to_json(self) -> str:
-        return json.dumps(_finite(asdict(self)), indent=1, allow_nan=False)
-
-    def save(self, path: str | Path) -> None:
-        write_text(Path(path), self.to_json() + "\n")
-
-    @staticmethod
-    def load(path: str | Path) -> Certification:
-        try:
-            found = cast(Certification, _read(Certification, json.loads(Path(path).read_text(encoding="utf-8")), "certificate"))
-        except OSError as error:
-            raise PrivetError(f"Cannot read the certificate {path}: {error.strerror}.") from None
-        except (ValueError, KeyError, TypeError) as error:
-            raise PrivetError(f"{path} is not a certificate that Privet wrote: {error}.") from None
-        return found
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _read(kind: Any, value: Any, where: str) -> Any:
-    """`value` from JSON as a `kind`: the dataclasses above say what belongs where, and anything else is refused by name."""
-    if kind is Any:
-        return value
-    origin, args = get_origin(kind), get_args(kind)
-    if origin in (Union, types.UnionType):
-        return None if value is None else _read(next(a for a in args if a is not type(None)), value, where)
-    if origin is Literal:
-        if value not in args:
-            raise TypeError(f"{where} is {value!r:.40}")
-        return value
-    if origin is tuple:
-        return tuple(_read(args[0], inner, f"{where}[{i}]") for i, inner in enumerate(_expect(list, value, where)))
-    if origin is dict:
-        return {key: _read(args[1], inner, f"{where}.{key}") for key, inner in _expect(dict, value, where).items()}
-    if is_dataclass(kind):
-        known = {f.name: f for f in fields(kind)}
-        given = _expect(dict, value, where)
-        wrong = next((name for name in given if name not in known), None)
-        absent = next((n for n, f in known.items() if n not in given and (f.default, f.default_factory) == (MISSING, MISSING)), None)
-        if wrong or absent:
-            raise TypeError(f"{where} has {'an unknown' if wrong else 'no'} {wrong or absent!r}")
-        return cast(Any, kind)(**{name: _read(_hints(cast(Any, kind))[name], inner, f"{where}.{name}") for name, inner in given.items()})
-    if kind is float:
-        return math.nan if value is None else float(_expect(int | float, value, where))
-    return _expect(kind, value, where)
-
-
-def _expect(kind: Any, value: Any, where: str) -> Any:
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise TypeError(f"{where} is {value!r:.40}")
-    return value

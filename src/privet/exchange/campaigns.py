@@ -26,10 +26,9 @@ from privet.exchange.checks import check_record, expected
 from privet.exchange.client import Client, Link, server
 from privet.exchange.manifest import Access, Expect, Label, Manifest, Mode, Parts, campaign_id, private_among, read
 from privet.files import writable_folder, write_text
-from privet.graph import session
 from privet.noise import Noise
-from privet.release import FILES, read_card, read_graph
 from privet.report import render
+from privet.runtime import FILES, read_card, read_graph, session
 
 TRIED = 64
 """Records on which it is seen what a release gives."""

@@ -23,9 +23,10 @@ from privet.device import pick
 from privet.errors import PrivetError
 from privet.evidence.figures import Rebuilt
 from privet.files import write_bytes
-from privet.graph import TOLERANCE, session
+from privet.graph import TOLERANCE
 from privet.nets.convolutions import prepare
 from privet.release import Release
+from privet.runtime import session
 
 
 def learn_decoder(

@@ -32,8 +32,8 @@ from privet.exchange.manifest import Manifest
 from privet.exchange.metadata import metadata
 from privet.exchange.outbox import Outbox, Receipt
 from privet.exchange.seal import fingerprint, seal
-from privet.graph import session
 from privet.noise import Noise
+from privet.runtime import session
 
 BATCH = 64
 AT_ONCE = 8

@@ -31,7 +31,7 @@ from privet.exchange import pooling
 from privet.exchange.trees import finished, trees_to_onnx
 from privet.files import writable_folder, write_bytes, write_text
 from privet.foreign import from_vectors
-from privet.graph import session
+from privet.runtime import session
 
 LEAST = 40
 """Fewest records with the label."""

@@ -17,8 +17,8 @@ from privet.frontier import pictures
 from privet.frontier.cells import Cell, read_seconds
 from privet.frontier.run import Job
 from privet.frontier.study import Refused
-from privet.release import read_card
 from privet.report.numbers import is_number
+from privet.runtime import read_card
 
 MEANS_NOTHING = 0.9995
 """A bound on balanced accuracy that everybody keeps."""

@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from privet.adversaries.lessons import shelf
 from privet.auditor import audit, given_inputs
 from privet.data import load
 from privet.data.dataset import Dataset
@@ -112,10 +113,12 @@ def do(job: Mapping[str, Any]) -> None:
     cell, folder = Cell.from_json(job["cell"]), Path(job["folder"])
     if job["do"] == "learn":
         learn(cell, folder, job["device"])
-    elif cell.is_raw:
-        attack_raw(cell, folder, job["device"])
-    else:
-        attack(cell, folder, job["device"], job["raw"] and Path(job["raw"]))
+        return
+    with shelf(folder.parent.parent / "lessons"):  # the raw cell's networks are where the others' start
+        if cell.is_raw:
+            attack_raw(cell, folder, job["device"])
+        else:
+            attack(cell, folder, job["device"], job["raw"] and Path(job["raw"]))
 
 
 def main() -> None:

@@ -35,8 +35,6 @@ from privet.game import Game, Move, Phase, Player, Run
 from privet.methods import tiprdc
 from privet.methods.method import Method, Problem
 from privet.methods.tiprdc import scale_gradient
-from privet.nets.additive import Additive
-from privet.noise import Noise
 from privet.release import Release
 
 WIDTHS = (1.0, 0.5)
@@ -79,12 +77,7 @@ class Confusion(Method):
         game = Game(players.modules(), phases, problem.feed(), self.batch, self.seed, self.identity(problem))
         players.rounds = game.rounds(phases[1])
         game.play(run)
-        card = {"in_game": players.judge(problem.feed("select")), "history": game.history}
-        if not self.noise:
-            return Release(problem.schema, ("extractor", {"width": self.width}), players.extractor, None, card)
-        settings = {"width": self.width, "noise": self.noise}
-        law = Noise("gaussian", tuple(players.shape), self.noise)
-        return Release(problem.schema, ("noisy-extractor", settings), Additive(players.extractor, self.noise), law, card)
+        return players.result(problem, self.width, game.history)
 
 
 class Players(tiprdc.Players):

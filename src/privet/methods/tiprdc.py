@@ -69,12 +69,7 @@ class TIPRDC(Method):
         phases = [players.warm_up(self.warmup, self.lr), players.play(self.epochs, self.lr, self.fused)]
         game = Game(players.modules(), phases, feed, self.batch, self.seed, self.identity(problem))
         game.play(run)
-        card = {"in_game": players.judge(problem.feed("select")), "history": game.history}
-        if not self.noise:
-            return Release(problem.schema, ("extractor", {"width": self.width}), players.extractor, None, card)
-        settings = {"width": self.width, "noise": self.noise}
-        law = Noise("gaussian", tuple(players.shape), self.noise)
-        return Release(problem.schema, ("noisy-extractor", settings), Additive(players.extractor, self.noise), law, card)
+        return players.result(problem, self.width, game.history)
 
 
 class Players:
@@ -104,6 +99,15 @@ class Players:
             Player("extractor", self.extractor, self.defend, lr),
         ]
         return Phase("hiding", epochs, players, self.all_at_once if fused else None, steady=True)
+
+    def result(self, problem: Problem, width: float, history: list[dict[str, Any]]) -> Release:
+        """The extractor that came out of the game, with the noise it was played with."""
+        card = {"in_game": self.judge(problem.feed("select")), "history": history}
+        if not self.noise:
+            return Release(problem.schema, ("extractor", {"width": width}), self.extractor, None, card)
+        settings = {"width": width, "noise": self.noise}
+        law = Noise("gaussian", tuple(self.shape), self.noise)
+        return Release(problem.schema, ("noisy-extractor", settings), Additive(self.extractor, self.noise), law, card)
 
     def release(self, batch: Batch) -> Tensor:
         z: Tensor = self.extractor(batch.x)

@@ -34,7 +34,7 @@ class Quantised(nn.Module):
 
     def forward(self, x: Tensor, noise: Tensor | None = None) -> Tensor:
         if self._session is None:
-            from privet.graph import session
+            from privet.runtime import session
 
             self._session = session(self.content)
         inputs = {"x": x.cpu().numpy()} | ({} if noise is None else {"noise": noise.cpu().numpy()})

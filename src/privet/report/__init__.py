@@ -11,7 +11,8 @@ from typing import NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from privet.evidence.figures import Audit, Certification, Reading, Rebuilt
+from privet.evidence.certification import Certification
+from privet.evidence.figures import Audit, Reading, Rebuilt
 from privet.report import certificate, measures, numbers, pictures, plots, sections, words
 
 __all__ = ["render", "render_certificate"]

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from privet.evidence.figures import Audit, Certification, Certified, Reading
+from privet.evidence.certification import Certification
+from privet.evidence.figures import Audit, Certified, Reading
 from privet.report.labels import Box, shorten
 from privet.report.numbers import amount, is_number, listed, measured, out_of, percent, times
 

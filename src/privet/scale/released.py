@@ -23,8 +23,8 @@ import pyarrow as pa
 from privet.apply import chunk_rows, tables
 from privet.data.stream import Chunk, chunks_of_pictures
 from privet.errors import PrivetError
-from privet.graph import session
-from privet.release import Release, read_graph
+from privet.release import Release
+from privet.runtime import read_graph, session
 from privet.scale.cells import files
 from privet.scale.cluster import connected
 from privet.scale.ranges import chunks_within

@@ -1,0 +1,1 @@
+"""Parts of benchmarks/learning.py, by topic."""
