@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import binom
 from scipy.stats import bootstrap as scipy_bootstrap
 
+from privet.evidence import people as over_people
 from privet.evidence.intervals import Interval, balanced_interval, clopper_pearson
 from privet.evidence.people import accuracy_over_people, balanced_over_people, best_of, bootstrap_people
 
@@ -191,3 +192,17 @@ def test_the_best_of_many_is_covered() -> None:
 def test_wrong_input_is_named(call: Any, said: str) -> None:
     with pytest.raises(AssertionError, match=said):
         call()
+
+
+@pytest.mark.parametrize("records", [1, 3])
+def test_drawing_kinds_is_drawing_people(monkeypatch: pytest.MonkeyPatch, records: int) -> None:
+    """People with the same sums are told apart by nothing: how many of each kind are drawn has the same law either way."""
+    random = np.random.default_rng(3)
+    person = np.repeat(np.arange(600), records)
+    truth = random.integers(0, 2, 600)[person]
+    said = np.where(random.random(len(person)) < 0.7, truth, 1 - truth)
+    found = []
+    for few in (over_people.FEW_KINDS, 10**9):
+        monkeypatch.setattr(over_people, "FEW_KINDS", few)
+        found.append(balanced_over_people(person, truth, said, draws=20_000))
+    assert np.abs(np.subtract(*found)).max() < 0.003, "the quantiles' own error is about a tenth of the interval's hundredth"

@@ -85,7 +85,7 @@ BATTERIES: dict[str, Battery] = {
     "standard": Battery(
         (
             Logistic(), Boosting(), Neighbours(), Kernel(features=1024), Quadratic(), Pairs(), MLP(), Bits(),
-            Default(), ResCL(), Recurrent(), Transformer(), Deep(),
+            Default(), ResCL(), Recurrent(), Transformer(), Deep(epochs=12),
         ),
         (MLP(shapes=((),), epochs=10), MLP(shapes=((128,),), epochs=15)),
         (Decoder(epochs=15), Rebuilder()),
