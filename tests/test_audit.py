@@ -20,6 +20,7 @@ from privet.adversaries.mlp import MLP
 from privet.adversaries.quadratic import Quadratic
 from privet.adversaries.recurrent import Recurrent
 from privet.auditor import BATTERIES, Battery
+from privet.auditor.limits import limits
 from privet.data.dataset import PARTS
 from privet.data.schema import learn_schema
 from privet.noise import Noise
@@ -125,6 +126,15 @@ def test_noise_hides_what_it_drowns(table):
     # A thousandth of the spread is a thousandth of the AUC; the rest is four standard errors of it.
     assert abs(said.reading("u").worst.auc.value - 0.5) < 0.002 + 4 * np.sqrt(1 / (3 * len(table.part("test"))))
     assert not any("deterministic" in line for line in said.limits)
+
+
+def test_a_battery_says_what_it_has_not_tried(table):
+    release = Release.identity(learn_schema(table, ["u"]))
+    told = {name: " ".join(limits(release, table, battery, 7, [], ())) for name, battery in BATTERIES.items()}
+    for name, battery in BATTERIES.items():
+        assert ("small attackers only" in told[name]) == bool(battery.scouts)
+        assert ("Nobody tried to find people" in told[name]) != battery.people
+    assert not BATTERIES["lean"].scouts and not BATTERIES["lean"].people, "or the lines above would show one side only"
 
 
 # Who is believed.

@@ -76,7 +76,7 @@ def audit(readings: tuple[Reading, ...] = (BEARD, SMILING), rebuilt: tuple[Rebui
         "settings": {"budget": 0.9, "width": 64, "steps": 4000, "noise": "gaussian"},
         "private": [r.attribute for r in readings if r.role == "private"],
         "seed": 7,
-        "sha256": "9f2c4e" + "0" * 58,
+        "sha256": {"weights": "9f2c4e" + "0" * 58, "graph": "1" * 64},
         "in_game": {"beard": {"accuracy": 0.56, "balanced": 0.523, "n": 2000, "part": "select"}},
         "command": "privet learn tiprdc --data portraits --private beard --budget 0.9 --seed 7 --out hedge",
     }

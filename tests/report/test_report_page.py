@@ -199,6 +199,11 @@ def test_every_limit_and_part_is_named() -> None:
     assert "No limits were recorded" in Page(render(replace(audit, limits=()))).text
 
 
+@pytest.mark.parametrize("told", [{"weights": "9f2c4e" + 58 * "0", "graph": 64 * "1"}, {"graph": "9f2c4e" + 58 * "0"}, "9f2c4e" + 58 * "0"])
+def test_the_release_is_named_by_its_hash(told: object) -> None:
+    assert "Release 9f2c4e000000 SHA-256" in Page(render(example.audit(sha256=told))).text
+
+
 def test_rebuilt_records_come_in_pairs_with_a_warning() -> None:
     page = Page(render(example.audit(rebuilt=(example.pictures(3),))))
     assert len(page.all("img")) == 6

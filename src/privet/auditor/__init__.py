@@ -234,7 +234,8 @@ class _Audit:
             if decoder.suits(seen["attack"].view, schema)
         ]
         if not made:
-            self.skipped.append("No decoder fits what is released, so nothing was rebuilt.")
+            why = "No decoder fits what is released" if self.battery.decoders else f"The battery '{self.name}' has no decoder"
+            self.skipped.append(f"{why}, so nothing was rebuilt.")
             return (), {}
         made.sort(key=lambda pair: -pair[1].select)
         again: dict[str, list[Finding]] = {}

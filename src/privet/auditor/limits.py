@@ -12,13 +12,15 @@ from privet.release import Release
 def limits(
     release: Release, data: Dataset, battery: Battery, adversaries: int, utility: Sequence[str], skipped: Sequence[str]
 ) -> tuple[str, ...]:
+    undeclared = "labelled ones that nobody declared were attacked with small attackers only." if battery.scouts else "nor undeclared ones."
     said = [
         f"{adversaries} kinds of attacker were tried. A stronger one may read more: "
         "these figures bound the leak from below, not from above.",
         "The figures hold for people like those in the test part of this data set, not for anyone else.",
-        "Attributes that are not labelled in this data set were not looked for; "
-        "labelled ones that nobody declared were attacked with small attackers only.",
+        f"Attributes that are not labelled in this data set were not looked for; {undeclared}",
     ]
+    if not battery.people:
+        said.append("Nobody tried to find people again, or to tell who was learned from.")
     columns = {column.name for column in getattr(release.schema.plain, "columns", ())}
     for name in utility:
         if name in columns:
