@@ -102,7 +102,7 @@ BATTERIES: dict[str, Battery] = {
             Kernel(features=4096, widths=(0.25, 0.5, 1.0, 2.0), ridges=(1e-5, 1e-3, 1e-1)),
             Quadratic(),
             Pairs(singles=64, pairs=64, rounds=150),
-            MLP(short=0.25, finalists=12),
+            MLP(finalists=48),
             Bits(),
             Default(rates=(3e-4, 1e-3)),
             VCL19(rates=(3e-4, 1e-3)),
