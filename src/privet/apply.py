@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +26,6 @@ from privet.errors import PrivetError
 from privet.files import replacing, writable_folder
 from privet.progress import bar
 from privet.runtime import Runnable, read_graph, session
-
-if TYPE_CHECKING:
-    from privet.release import Release
 
 BATCH = 256
 """Records whose noise is drawn at once: with a seed, the noise of a record depends on the seed and on where its batch starts."""
@@ -92,9 +89,7 @@ def apply(
     return target
 
 
-def tables(
-    release: Runnable | Release, run: Any, chunks: Iterator[Chunk], seed: int | None, workers: int | None = None
-) -> Iterator[pa.Table]:
+def tables(release: Runnable, run: Any, chunks: Iterator[Chunk], seed: int | None, workers: int | None = None) -> Iterator[pa.Table]:
     """Released records of chunks, with what is kept beside them. Chunks start at multiples of at_once(schema) in the whole file."""
     few = at_once(release.schema)
 
@@ -110,7 +105,7 @@ def tables(
     return in_order(work, chunks, workers, max(2, min(2 * workers, ahead)))
 
 
-def released(release: Runnable | Release, run: Any, x: Array, start: int, seed: int | None) -> tuple[Array, Array]:
+def released(release: Runnable, run: Any, x: Array, start: int, seed: int | None) -> tuple[Array, Array]:
     """What the graph gives for at most at_once(schema) encoded records, the first of which is record number `start`; and the records given.
 
     The numbers are the same however a file is cut, as long as it is cut at multiples of at_once(schema).

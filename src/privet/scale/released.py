@@ -23,8 +23,7 @@ import pyarrow as pa
 from privet.apply import chunk_rows, tables
 from privet.data.stream import Chunk, chunks_of_pictures
 from privet.errors import PrivetError
-from privet.release import Release
-from privet.runtime import read_graph, session
+from privet.runtime import Runnable, read_graph, session
 from privet.scale.cells import files
 from privet.scale.cluster import connected
 from privet.scale.ranges import chunks_within
@@ -81,7 +80,7 @@ def release_range(cut: pa.Table, words: dict[str, Any], given: list[Any], pictur
     return pa.table({"start": [start], "tables": pa.array([found], pa.list_(pa.large_binary())), "error": pa.array([error], pa.string())})
 
 
-def _chunks(release: Release, words: dict[str, Any], within: range, pictures: list[Any]) -> Iterator[Chunk]:
+def _chunks(release: Runnable, words: dict[str, Any], within: range, pictures: list[Any]) -> Iterator[Chunk]:
     if pictures:
         paths = [Path(p) for p in _fetched(pictures[0])[within.start : within.stop]]
         for chunk in chunks_of_pictures(release.schema, paths, words["rows"]):
@@ -94,13 +93,13 @@ def _chunks(release: Release, words: dict[str, Any], within: range, pictures: li
 
 
 @lru_cache(maxsize=LOADED)
-def _loaded(_key: str, given: Any) -> tuple[Release, Any]:
+def _loaded(_key: str, given: Any) -> tuple[Runnable, Any]:
     with tempfile.TemporaryDirectory(prefix="privet-release-") as scratch:
         for name, content in _fetched(given).items():
             path = Path(scratch) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        return Release.load(Path(scratch)), session(read_graph(Path(scratch)), threads=1)
+        return Runnable.load(Path(scratch)), session(read_graph(Path(scratch)), threads=1)
 
 
 @lru_cache(maxsize=LOADED)
