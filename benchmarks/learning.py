@@ -55,12 +55,13 @@ def main() -> int:
     words.add_argument("--parts", default=DEFAULT)
     words.add_argument("--small", action="store_true")
     words.add_argument("--seconds", type=float, default=540.0, help="after these, no further part is begun")
+    words.add_argument("--keep", type=Path, help="where the release of e or E is to stay")
     given = words.parse_args()
     unknown = set(given.parts.split(",")) - set(PARTS)
     if unknown:
         words.error(f"no part {min(unknown)}; there are {','.join(PARTS)}")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    bench = Bench(given.out, given.data, given.small, device, given.seconds)
+    bench = Bench(given.out, given.data, given.small, device, given.seconds, given.keep)
     bench.found["machine"] = machine(bench)
     for letter in given.parts.split(","):
         if time.monotonic() - bench.began > bench.seconds:

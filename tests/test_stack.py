@@ -90,9 +90,9 @@ def test_adamw_is_that_of_torch():
     mine = AdamW(ours, 20, torch.tensor([[lr]], dtype=torch.float64), torch.tensor([[decay]], dtype=torch.float64))
     weights, rest = torch.nn.Parameter(start[:, :20].clone()), torch.nn.Parameter(start[:, 20:].clone())
     theirs = torch.optim.AdamW([{"params": [weights], "weight_decay": decay}, {"params": [rest], "weight_decay": 0.0}], lr=lr)
-    for _ in range(50):
+    for now in mine.plan([1.0] * 50):
         grad = torch.randn(1, 30, dtype=torch.float64) * 1e-3
-        mine.step(grad)
+        mine.step(grad, now)
         weights.grad, rest.grad = grad[:, :20].clone(), grad[:, 20:].clone()
         theirs.step()
     torch.testing.assert_close(ours, torch.cat([weights, rest], dim=1).detach(), atol=1e-12, rtol=0)

@@ -25,6 +25,8 @@ class Bench:
     small: bool
     device: torch.device
     seconds: float
+    keep: Path | None = None
+    """Where the release of a whole run is to stay."""
     found: dict[str, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
 

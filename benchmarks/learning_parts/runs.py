@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,8 @@ def whole_run(bench: Bench, letter: str, many: float) -> dict[str, Any]:
             raise RuntimeError(done.stderr[-1500:])
         card = json.loads((Path(folder) / "release" / "card.json").read_text())
         told = json.loads(clock.read_text())
+        if bench.keep:
+            shutil.copytree(f"{folder}/release", bench.keep, dirs_exist_ok=True)
     rounds = sum(told["rounds"].values())
     parts = {**told["s"], "leaving": round(time.time() - told["ended"], 2)}
     bench.say(f"{letter}: privet learn tiprdc ({fit} fit pictures, {rounds} rounds): {took:.1f} s; {card.get('in_game')}")

@@ -35,6 +35,12 @@ def precision(device: torch.device) -> AbstractContextManager[Any]:
     return torch.autocast("cuda", dtype=torch.bfloat16) if device.type == "cuda" else nullcontext()
 
 
+def ready(device: torch.device) -> None:
+    """Has torch load its linear algebra for GPUs now: it does so when first asked, and two threads must not ask at once."""
+    if device.type == "cuda":
+        torch.linalg.eigh(torch.eye(2, device=device))
+
+
 @contextmanager
 def tried_kernels(device: torch.device) -> Iterator[None]:
     """On a GPU, convolutions take the kernel that was fastest when their shape first came; for work whose shapes repeat."""

@@ -19,10 +19,13 @@ WARM = 3
 
 
 class Replayed:
-    """`step` takes tensors of a batch and gives nothing back. On a CPU, and for batches of another shape, it is simply called."""
+    """`step` takes tensors of a batch and gives nothing back. On a CPU, and for batches of another shape, it is simply called.
 
-    def __init__(self, step: Callable[..., None]) -> None:
-        self.step = step
+    `dice` are what it draws from, where that is not torch's own generator: replayed, it is to draw other numbers each time.
+    """
+
+    def __init__(self, step: Callable[..., None], dice: torch.Generator | None = None) -> None:
+        self.step, self.dice = step, dice
         self._turns = 0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._held: tuple[Tensor, ...] = ()
@@ -64,6 +67,8 @@ class Replayed:
         for held, new in zip(self._held, batch, strict=True):
             held.copy_(new)
         graph = torch.cuda.CUDAGraph()
+        if self.dice is not None:
+            graph.register_generator_state(self.dice)
         try:
             # What other threads do meanwhile, such as sending the next records, is not part of it.
             with torch.cuda.graph(graph, capture_error_mode="thread_local"):

@@ -39,6 +39,8 @@ class Adversary(ABC):
     """A word, for tables and files."""
     title: ClassVar[str]
     """What people call it."""
+    hosted: ClassVar[bool] = False
+    """Whether it learns on the processor even where there is a GPU; then it does so while networks learn there."""
 
     def suits(self, view: View, attribute: Attribute) -> bool:
         """Whether it can look at records like these and guess an attribute like this."""

@@ -23,6 +23,7 @@ class Boosting(OnVectors):
     """Whether to look at whitened coordinates (True) or as they are (False): trees cut along the axes they are given."""
     name: ClassVar[str] = "boosting"
     title: ClassVar[str] = "gradient boosting"
+    hosted: ClassVar[bool] = True
 
     def candidates(self, x: Tensor, y: Array, attribute: Attribute, seed: int) -> Iterator[Answer]:
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor

@@ -35,6 +35,7 @@ from privet.nets.convolutions import prepare
 from privet.nets.sequences import present
 from privet.progress import bar
 from privet.release import Release
+from privet.replay import Replayed, adamw, descend, set_rate
 
 AT_ONCE = 256
 """Records rebuilt in one go."""
@@ -83,6 +84,8 @@ class Reconstruction(ABC):
     """Fewest steps: with few records there are more epochs."""
     batch: int = 64
     lr: float = 1e-3
+    decay: float = 0.0
+    """Of the weights; Adam is AdamW without any."""
     width: float = 1.0
     """Factor on layer sizes."""
     shown: int = 8
@@ -98,9 +101,9 @@ class Reconstruction(ABC):
     def build(self, seen: Released, schema: Schema, mean: Tensor) -> nn.Module:
         """The network from released records to pictures in 0..255, to numbers, or to scores of words. `mean` is the mean record."""
 
-    @abstractmethod
-    def optimiser(self, net: nn.Module, steps: int) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler | None]:
-        """What moves the weights, and what moves its rate."""
+    def rate(self, done: float) -> float:
+        """The rate along the way, as a share of `lr`."""
+        return 1.0
 
     def vary(self, x: Tensor) -> Tensor:
         """Other records an attacker can make of those it has, and release."""
@@ -132,26 +135,26 @@ class Reconstruction(ABC):
         size = max(2, min(self.batch, len(seen) // 4))
         steps = max(1, len(seen) // size)
         epochs = max(self.epochs, math.ceil(self.least / steps))
-        optimiser, rate = self.optimiser(net, epochs * steps)
+        optimiser = adamw(net, self.lr, self.decay, device)
+
+        def learn(z: Tensor, x: Tensor) -> None:
+            with precision(device):
+                made = net(prepare(z))
+            descend(self.distance(made.float(), x, view), optimiser)
+
+        step = learn if view.is_text or None in view.shape or schema.modality == "text" else Replayed(learn)
         judged = {*np.linspace(0, epochs - 1, min(epochs, 10)).astype(int).tolist()}
         best, kept = -math.inf, copy.deepcopy(net.state_dict())
         with bar(f"rebuilding: {self.title}", epochs, progress) as tick:
             for epoch in range(epochs):
                 net.train()
                 order = np.random.default_rng([seed, epoch]).permutation(len(seen))[: steps * size].reshape(steps, -1)
-                for batch in seen.feed.batches(list(order)):
+                for done, batch in enumerate(seen.feed.batches(list(order))):
                     x = self.vary(batch.x)
                     with torch.no_grad():
                         z = seen.release.forward(x)
-                    with precision(device):
-                        made = net(prepare(z))
-                    loss = self.distance(made.float(), seen.release.schema.own(x), view)
-                    optimiser.zero_grad(set_to_none=True)
-                    if torch.isfinite(loss):
-                        loss.backward()  # type: ignore[no-untyped-call]
-                        optimiser.step()
-                    if rate is not None:
-                        rate.step()
+                    set_rate(optimiser, self.lr * self.rate((epoch * steps + done) / (epochs * steps)))
+                    step(z, seen.release.schema.own(x))
                 if epoch in judged:
                     score = _value(_close(TrainedDecoder(net, schema, view, best), select, constants["mean"], [_first(schema)])[0])
                     if score > best:
@@ -187,9 +190,6 @@ class Decoder(Reconstruction):
 
     def build(self, seen: Released, schema: Schema, mean: Tensor) -> nn.Module:
         return nets.plan(schema).decoder(seen.view.shape, self.width)
-
-    def optimiser(self, net: nn.Module, steps: int) -> tuple[torch.optim.Optimizer, None]:
-        return torch.optim.Adam(net.parameters(), lr=self.lr), None
 
 
 class Reread(nn.Module):

@@ -23,6 +23,7 @@ class Forest(OnVectors):
     """Fewest records in a leaf."""
     name: ClassVar[str] = "forest"
     title: ClassVar[str] = "random forest"
+    hosted: ClassVar[bool] = True
 
     def candidates(self, x: Tensor, y: Array, attribute: Attribute, seed: int) -> Iterator[Answer]:
         from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor

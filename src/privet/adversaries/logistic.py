@@ -24,6 +24,7 @@ class Logistic(OnVectors):
     rounds: int = 300
     name: ClassVar[str] = "logistic"
     title: ClassVar[str] = "logistic regression"
+    hosted: ClassVar[bool] = True
 
     def candidates(self, x: Tensor, y: Array, attribute: Attribute, seed: int) -> Iterator[Answer]:
         from sklearn.linear_model import LogisticRegression, Ridge

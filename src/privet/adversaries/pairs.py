@@ -30,6 +30,7 @@ class Pairs(OnVectors):
     rounds: int = 80
     name: ClassVar[str] = "pairs"
     title: ClassVar[str] = "pairs of coordinates"
+    hosted: ClassVar[bool] = True
 
     def candidates(self, x: Tensor, y: Array, attribute: Attribute, seed: int) -> Iterator[Answer]:
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor

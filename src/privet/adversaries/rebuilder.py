@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from privet.adversaries.decoder import Reconstruction
+from privet.adversaries.learned import cycle
 from privet.adversaries.released import Released, View
 from privet.data.schema import Schema
 from privet.device import place
@@ -46,10 +47,8 @@ class Rebuilder(Reconstruction):
             net.standard.learn(prepare(z) for z, _ in islice(seen.batches(512, seed=0), -(-ENOUGH // 512)))
         return net
 
-    def optimiser(self, net: nn.Module, steps: int) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
-        cuda = next(net.parameters()).is_cuda
-        optimiser = torch.optim.AdamW(net.parameters(), lr=self.lr, weight_decay=self.decay, fused=cuda)
-        return optimiser, torch.optim.lr_scheduler.OneCycleLR(optimiser, self.lr, total_steps=steps, pct_start=0.2)
+    def rate(self, done: float) -> float:
+        return cycle(done)
 
     def vary(self, x: Tensor) -> Tensor:
         if not self.mirrored or x.dtype != torch.uint8:

@@ -20,11 +20,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.adversaries.adversary import Tick, silent
+from privet.adversaries.learned import cycle
 from privet.adversaries.released import Released
 from privet.adversaries.white import whitening
 from privet.data.dataset import Array
 from privet.evidence.figures import Figure, People
 from privet.evidence.intervals import clopper_pearson
+from privet.replay import Replayed, adamw, descend, set_rate
 
 LEAST = 10
 """People with two records that a measure needs to be learned from, and as many others to be chosen on."""
@@ -40,6 +42,8 @@ BATCH = 128
 """People in a batch of the learned embedding."""
 STEPS = 400
 """Steps it learns for, at least: whole epochs, however few people there are."""
+RATE = 3e-3
+"""At the top of its cycle."""
 
 Likeness = Callable[[Tensor], tuple[Tensor, Tensor]]
 """Vectors (n, d) to features f (n, k) and b (n,)."""
@@ -258,26 +262,27 @@ def _embedding(start: Likeness, attack: Released, select: Released, seed: int, t
         net.eval()
         return net(features / spread), torch.zeros(len(features), device=features.device)
 
-    optimiser = torch.optim.AdamW(net.parameters(), lr=3e-3, weight_decay=0.05)
-    rate = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=epochs * steps, pct_start=0.2)
+    optimiser = adamw(net, RATE, 0.05, features.device)
     apart = start(finite(select.vectors()))[0]
     best, kept = _reciprocal(embed, apart, select, seed), copy.deepcopy(net.state_dict())
     pause = math.ceil(epochs / 40)
     truth = torch.arange(size, device=features.device)
+
+    def learn(both: Tensor) -> None:
+        left, right = net(both / spread).chunk(2)
+        likeness = net.sharpness.exp().clamp(max=100) * left @ right.T
+        descend((F.cross_entropy(likeness, truth) + F.cross_entropy(likeness.T, truth)) / 2, optimiser)
+
+    step = Replayed(learn)
     for epoch in range(epochs):
         if attack.fresh and epoch % pause == 0:
             features = start(finite(attack.vectors()))[0]
         net.train()
         order = np.random.default_rng([seed, epoch]).permutation(people)[: steps * size]
         pairs = np.stack(_pairs(attack, seed + 1_000_003 * (epoch + 1)))[:, order].reshape(2, steps, size)
-        for batch in torch.as_tensor(pairs, device=features.device).unbind(1):
-            left, right = net(features[batch.flatten()] / spread).chunk(2)
-            likeness = net.sharpness.exp().clamp(max=100) * left @ right.T
-            loss = (F.cross_entropy(likeness, truth) + F.cross_entropy(likeness.T, truth)) / 2
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-            rate.step()
+        for done, batch in enumerate(torch.as_tensor(pairs, device=features.device).unbind(1)):
+            set_rate(optimiser, RATE * cycle((epoch * steps + done) / (epochs * steps)))
+            step(features[batch.flatten()])
         if (epoch + 1) % math.ceil(epochs / 10) == 0:
             score = _reciprocal(embed, apart, select, seed)
             if score > best:

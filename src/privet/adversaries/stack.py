@@ -22,6 +22,7 @@ from privet.adversaries.adversary import Tick, known, rank, silent
 from privet.adversaries.learned import cycle, spread
 from privet.adversaries.network import lots
 from privet.data.dataset import Array
+from privet.replay import Replayed
 
 JUDGED = 20
 """How often along a training, at most, members are judged on *select*."""
@@ -150,22 +151,26 @@ class AdamW:
     """
 
     def __init__(self, flat: Tensor, weights: int, rates: Tensor, decays: Tensor, betas: tuple[float, float] = (0.9, 0.999)) -> None:
-        self.flat, self.weights, self.rates, self.decays, self.betas, self.steps = flat, weights, rates, decays, betas, 0
+        self.flat, self.weights, self.rates, self.decays, self.betas = flat, weights, rates, decays, betas
         self.first, self.second, self.room = (torch.zeros_like(flat) for _ in range(3))
 
+    def plan(self, shares: Sequence[float]) -> Tensor:
+        """What changes from step to step, (steps, 3): the rate, as a share of the members' rates; sqrt(c2); sqrt(c2) / c1, where
+        c = 1 - b^t."""
+        first, second = (1 - np.power(beta, np.arange(1, len(shares) + 1)) for beta in self.betas)
+        return self.flat.new_tensor(np.stack([np.asarray(shares), np.sqrt(second), np.sqrt(second) / first], 1))
+
     @torch.no_grad()
-    def step(self, grad: Tensor, cycle: float = 1.0) -> None:
-        """One step along -grad, at `cycle` times the rates (members, 1)."""
-        self.steps += 1
-        first, second = (1 - beta**self.steps for beta in self.betas)
-        rates = self.rates * cycle
+    def step(self, grad: Tensor, now: Tensor) -> None:
+        """One step along -grad; `now` is its line of the plan."""
+        rates = self.rates * now[0]
         self.first.lerp_(grad, 1 - self.betas[0])
         self.second.mul_(self.betas[1]).addcmul_(grad, grad, value=1 - self.betas[1])
         # sqrt(v / c) + eps = (sqrt(v) + eps sqrt(c)) / sqrt(c): the corrections need no pass of their own.
-        torch.sqrt(self.second, out=self.room).add_(1e-8 * math.sqrt(second))
+        torch.sqrt(self.second, out=self.room).add_(1e-8 * now[1])
         torch.div(self.first, self.room, out=self.room)
         self.flat[:, : self.weights].mul_(1 - rates * self.decays)
-        self.flat.addcmul_(self.room, rates, value=-math.sqrt(second) / first)
+        self.flat.addcmul_(self.room, rates * now[2], value=-1.0)
 
 
 @dataclass(frozen=True)
@@ -230,17 +235,23 @@ def train_stack(
     judged = {*np.linspace(0, epochs - 1, min(epochs, JUDGED)).astype(int).tolist()}
     order, dice = torch.Generator().manual_seed(seed), torch.Generator(x.device).manual_seed(seed)
     kept, best = stack.only(range(len(members))), [-math.inf] * len(members)
+
+    def learn(some: Tensor, chosen: Tensor, now: Tensor) -> None:
+        loss = losses(stack.learn(some, layers, dropout, dice), chosen)
+        grads = torch.autograd.grad(loss.sum(), layers)
+        grad = torch.cat([part.flatten(1) for part in grads], dim=1)
+        # Rows do not mix, so a member that has diverged is held still without a word to the others.
+        grad.masked_fill_(~loss.detach().isfinite()[:, None], 0.0)
+        optimiser.step(grad, now)
+
+    step, total = Replayed(learn, dice), epochs * steps
+    plan = optimiser.plan([cycle((done + 1) / total) for done in range(total)])
     for epoch in range(epochs):
         x = x if epoch == 0 else draw()
         rows = torch.randperm(len(x), generator=order).to(x.device)
         with _tf32(x.device):
-            for step, chosen in enumerate(torch.split(rows[: steps * size], size)):
-                loss = losses(stack.learn(x[chosen], layers, dropout, dice), chosen)
-                grads = torch.autograd.grad(loss.sum(), layers)
-                grad = torch.cat([part.flatten(1) for part in grads], dim=1)
-                # Rows do not mix, so a member that has diverged is held still without a word to the others.
-                grad.masked_fill_(~loss.detach().isfinite()[:, None], 0.0)
-                optimiser.step(grad, cycle((epoch * steps + step + 1) / (epochs * steps)))
+            for done, chosen in enumerate(torch.split(rows[: steps * size], size)):
+                step(x[chosen], chosen, plan[epoch * steps + done])
         if epoch in judged:
             now = TrainedStack(stack, own, scales).all(select_x)
             scores = [_score(select_targets[m.target], answers) for m, answers in zip(members, now, strict=True)]

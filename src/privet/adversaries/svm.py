@@ -19,6 +19,7 @@ class SVM(OnVectors):
     rounds: int = 400
     name: ClassVar[str] = "svm"
     title: ClassVar[str] = "linear SVM"
+    hosted: ClassVar[bool] = True
 
     def candidates(self, x: Tensor, y: Array, attribute: Attribute, seed: int) -> Iterator[Answer]:
         import warnings

@@ -33,7 +33,7 @@ from privet.auditor.lanes import Work, two_lanes
 from privet.auditor.limits import limits
 from privet.certify import certify_release, codes
 from privet.data.dataset import PARTS, Array, Attribute, Dataset
-from privet.device import pick
+from privet.device import pick, ready
 from privet.errors import PrivetError, unknown
 from privet.evidence.estimates import contrastive_information, gaussian_information
 from privet.evidence.fairness import fairness
@@ -186,10 +186,10 @@ class _Audit:
         raw_from: Audit | None,
         count: Callable[[str], Tick],
     ) -> dict[tuple[str, Source], list[Attempt]]:
-        """Every adversary on every declared attribute, the scouts on the others, and the search for people: on a CPU two at a time,
-        where records are vectors and all networks are small."""
+        """Every adversary on every declared attribute, the scouts on the others, and the search for people, two at a time: on a CPU
+        where records are vectors and all networks are small; with a GPU, what learns on the processor beside what learns there."""
         views = [parts["attack"].view for parts in sources.values()]
-        beside = self.device.type == "cpu" and all(len(view.shape) == 1 and not view.is_text for view in views)
+        small = all(len(view.shape) == 1 and not view.is_text for view in views)
         first, others = list[Work](), list[tuple[float, Work]]()
         found: dict[tuple[str, Source, int], Attempt] = {}
 
@@ -197,8 +197,9 @@ class _Audit:
             adversary, attribute = plans[name, source][place], self.wanted[name]
             found[name, source, place] = attempt(adversary, sources[source], attribute, self._role(name), source, self.seed, say)
 
-        def plan(source: Source, draws: bool, length: float, one: Work) -> None:
-            if beside and not draws and not sources[source]["attack"].fresh:
+        def plan(source: Source, draws: bool, hosted: bool, length: float, one: Work) -> None:
+            beside = small and not draws if self.device.type == "cpu" else hosted
+            if beside and not sources[source]["attack"].fresh:
                 others.append((length, one))
             else:
                 first.append(one)
@@ -207,13 +208,14 @@ class _Audit:
             for place, adversary in enumerate(adversaries):
                 say = count(f"{adversary.title} reads {name} from {source} records")
                 # Networks draw from torch's own generator. Batteries name quick adversaries first.
-                plan(source, isinstance(adversary, Learned), place, partial(work, name, source, place, say))
+                plan(source, isinstance(adversary, Learned), adversary.hosted, place, partial(work, name, source, place, say))
         for source, scout in product(sources, self.battery.scouts if self.others else ()):
             say = count(f"undeclared attributes, {source} records")
-            plan(source, False, math.inf, partial(self._scout, scout, source, sources[source], say))
+            plan(source, False, False, math.inf, partial(self._scout, scout, source, sources[source], say))
         if self.battery.people:
             first += [partial(self._find, search, raw_from, count("finding people")) for search in (self._reidentified, self._members)]
         if others:
+            ready(self.device)
             for seen in (seen for parts in sources.values() for seen in parts.values() if not seen.fresh):
                 seen.vectors()  # now, once, and not by both lanes
         two_lanes(first, [one for _, one in sorted(others, key=lambda pair: -pair[0])])

@@ -1,4 +1,5 @@
-"""Two lanes: work done side by side on a CPU, with half of the threads for each; small matrices do not keep all of them busy.
+"""Two lanes: work done side by side, with half of the processor's threads for each. Small matrices do not keep all of them busy, and
+what a GPU does keeps hardly any.
 
 torch has one generator of random numbers for the whole process. Work that draws from it stays on the first lane, one piece after
 the other, so that the same seed gives the same numbers however the two lanes happen to run; the second lane takes the rest, and

@@ -105,7 +105,7 @@ def similarity(made: Tensor, truth: Tensor, peak: float = 255.0) -> tuple[Tensor
     `made` may be one picture, (1, channels, height, width), that is compared with all.
     """
     height, width = made.shape[2:]
-    down, across = (torch.as_tensor(_window(size), dtype=made.dtype, device=made.device) for size in (height, width))
+    down, across = (_window(size, made.dtype, made.device) for size in (height, width))
 
     def local(x: Tensor) -> Tensor:
         return down @ x @ across.T
@@ -126,8 +126,9 @@ def _reach(size: int) -> int:
 
 
 @lru_cache(maxsize=32)
-def _window(size: int) -> Array:
-    """The Gaussian window along one axis as a matrix (size, size), borders reflected."""
+def _window(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The Gaussian window along one axis as a matrix (size, size), borders reflected. Kept on the device: nothing is sent there while
+    a step is recorded."""
     reach = _reach(size)
     steps = np.arange(-reach, reach + 1)
     weights = np.exp(-0.5 * (steps / SIGMA) ** 2)
@@ -135,7 +136,7 @@ def _window(size: int) -> Array:
     source = size - 1 - np.abs(size - 1 - source)
     matrix = np.zeros((size, size))
     np.add.at(matrix, (np.arange(size)[:, None], source), weights / weights.sum())
-    return matrix
+    return torch.as_tensor(matrix, dtype=dtype, device=device)
 
 
 def _in_parts(measure: Callable[[Tensor, Tensor], Tensor], made: Pictures, truth: Pictures) -> Array:

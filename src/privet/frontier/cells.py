@@ -56,6 +56,8 @@ class Cell:
     utility: tuple[str, ...]
     battery: str
     audit_seed: int = 0
+    rebuild: bool = True
+    """Whether decoders try to rebuild records, where the battery has any."""
     brought: tuple[str, ...] = ()
     """Digests of files that the settings name."""
     # For people; no part of what the cell is.
@@ -70,7 +72,7 @@ class Cell:
 
     def content(self) -> dict[str, Any]:
         """What the cell is: other words for the same work, such as another path to the same data, are the same cell."""
-        told = ("question", "label", "dial", "budget", "learned_on", "audited_on")
+        told = {"question", "label", "dial", "budget", "learned_on", "audited_on"} | ({"rebuild"} if self.rebuild else set())
         return {"privet": privet.__version__, **{key: value for key, value in asdict(self).items() if key not in told}}
 
     @cached_property

@@ -1,6 +1,7 @@
 """Recipes: studies of papers as TOML files, to be run on the data at hand. `privet compare --recipe NAME --data FOLDER`.
 
 title = "..."            paper = "..."             about = "..."          battery = "standard"      seeds = 1
+rebuild = false          # without decoders, in a large battery on pictures
 [sources]                                          # files and folders under --data; kind:path for a published layout; portraits:N and
                                                    # applicants:N are drawn
 celeba = "celeba64.parquet"
@@ -30,7 +31,7 @@ from privet.frontier.study import Published, Question, Study, Variant
 
 SIZES = ("full", "small")
 MOST_DRAWN = 1_000_000
-_KEYS = {"title", "paper", "about", "battery", "seeds", "sources", "schemas", "questions", "runs", "published", "small"}
+_KEYS = {"title", "paper", "about", "battery", "rebuild", "seeds", "sources", "schemas", "questions", "runs", "published", "small"}
 _SMALL = _KEYS - {"small", "title", "paper", "about"} | {"settings", "budgets"}
 
 
@@ -95,8 +96,8 @@ def study(content: Mapping[str, Any], data: str | None, name: str) -> Study:
     there = {question.name for question in kept}
     published = tuple(p for raw in content.get("published", ()) if (p := Published(**raw)).question in there)
     return Study(
-        tuple(kept), variants, content.get("seeds", 1), content.get("battery", "standard"), True, content["title"],
-        content.get("paper", ""), " ".join(content.get("about", "").split()), published, tuple(notes),
+        tuple(kept), variants, content.get("seeds", 1), content.get("battery", "standard"), content.get("rebuild", True), True,
+        content["title"], content.get("paper", ""), " ".join(content.get("about", "").split()), published, tuple(notes),
     )  # fmt: skip
 
 

@@ -119,6 +119,8 @@ class Study:
     variants: tuple[Variant, ...]
     seeds: int = 1
     battery: str = "quick"
+    rebuild: bool = True
+    """Whether decoders try to rebuild records, which is most of the work of a large battery on pictures."""
     chosen: bool = True
     """Whether somebody named the methods; else those that do not take the data are left out."""
     title: str = ""
@@ -157,7 +159,7 @@ class Study:
             for at, variant in enumerate(taken):
                 for seed in range(self.seeds):
                     for turn, budget in enumerate(variant.dials):
-                        ranked.append(((seed, turn, place, at), _cell(question, variant, budget, seed, read, self.battery)))
+                        ranked.append(((seed, turn, place, at), self._cell(question, variant, budget, seed, read)))
         ordered = [cell for _, cell in sorted(ranked, key=lambda pair: pair[0])]
         return list({(cell.question, cell.key): cell for cell in (*raws, *ordered)}.values()), refused
 
@@ -182,6 +184,17 @@ class Study:
         _check_audit(question, next(iter(taken.values())), read(question.audited_on))
         return taken, left
 
+    def _cell(self, question: Question, variant: Variant, budget: float | None, seed: int, read: Read) -> Cell:
+        built = variant.build(budget, seed)
+        tasks, without = question.tell(variant)
+        dial = built.dial if budget is not None else ""
+        return Cell(
+            built.name, built.settings(), seed, question.learned_on, read(question.learned_on).fingerprint, question.private, tasks,
+            without, question.audited_on, read(question.audited_on).fingerprint, question.hidden or question.private,
+            question.asked or question.utility, self.battery, rebuild=self.rebuild, brought=_brought(built.settings()),
+            question=question.name, label=variant.called, dial=dial, budget=budget,
+        )  # fmt: skip
+
 
 def _check_audit(question: Question, problem: Problem, data: Dataset) -> None:
     """What the audit will ask of its data, before anything is learned."""
@@ -191,18 +204,6 @@ def _check_audit(question: Question, problem: Problem, data: Dataset) -> None:
     data.require_labels(question.asked or question.utility, "utility", "attack")
     data.require_records("attack", "select", "test")
     problem.schema.check(data)
-
-
-def _cell(question: Question, variant: Variant, budget: float | None, seed: int, read: Read, battery: str) -> Cell:
-    built = variant.build(budget, seed)
-    tasks, without = question.tell(variant)
-    dial = built.dial if budget is not None else ""
-    return Cell(
-        built.name, built.settings(), seed, question.learned_on, read(question.learned_on).fingerprint, question.private, tasks, without,
-        question.audited_on, read(question.audited_on).fingerprint, question.hidden or question.private,
-        question.asked or question.utility, battery, brought=_brought(built.settings()), question=question.name, label=variant.called,
-        dial=dial, budget=budget,
-    )  # fmt: skip
 
 
 def _brought(settings: dict[str, Any]) -> tuple[str, ...]:

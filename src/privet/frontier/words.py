@@ -64,7 +64,7 @@ def study(
     turns, fixed = read_budgets(budgets, among), read_settings(settings, among)
     variants = tuple(Variant(name, tuple(fixed.get(name, {}).items()), turns.get(name)) for name in among)
     question = Question(Source(spec, None if schema is None else str(schema)), tuple(private), tuple(utility))
-    return Study((question,), variants, seeds, battery, bool(named))
+    return Study((question,), variants, seeds, battery, chosen=bool(named))
 
 
 def read_budgets(words: str, methods: Sequence[str]) -> dict[str, tuple[float, ...]]:

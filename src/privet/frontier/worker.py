@@ -64,6 +64,7 @@ def attack(cell: Cell, folder: Path, device: str, raw: Path | None) -> None:
         seed=cell.audit_seed,
         device=device,
         progress=False,
+        rebuild=cell.rebuild,
         raw_from=earlier,
     )
     _finish(folder, release.to("cpu"), found, data, started)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from privet.data.schema import Schema, TextSchema
 from privet.nets.convolutions import scaled
+from privet.nets.norm import GroupNorm
 from privet.nets.sequences import present
 
 _CONV = {1: nn.Conv1d, 2: nn.Conv2d}
@@ -199,9 +200,9 @@ def rebuilder(schema: Schema, released: Sequence[int | None], width: float, mean
     return Ladder(record, shape, width, schema.modality == "image", mean)
 
 
-def _norm(channels: int) -> nn.GroupNorm:
+def _norm(channels: int) -> GroupNorm:
     """Groups of at least eight channels: with fewer, how strong a channel is in one record beside another would be lost."""
-    return nn.GroupNorm(math.gcd(8, channels) if channels >= 64 else 1, channels)
+    return GroupNorm(math.gcd(8, channels) if channels >= 64 else 1, channels)
 
 
 def _silent(layer: nn.Module) -> nn.Module:

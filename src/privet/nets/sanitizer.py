@@ -22,6 +22,7 @@ from privet.data.schema import ImageSchema, Schema, TableSchema
 from privet.errors import PrivetError
 from privet.nets.code import Rows
 from privet.nets.convolutions import prepare, scaled
+from privet.nets.norm import GroupNorm
 
 LEVELS = (32, 64, 128)
 """Channels per level at width 1; each level but the first halves every axis."""
@@ -94,5 +95,5 @@ class Maps(nn.Module):
 def _twice(inside: int, outside: int, dims: int) -> nn.Sequential:
     layers: list[nn.Module] = []
     for channels in (inside, outside):
-        layers += [_CONV[dims](channels, outside, 3, padding=1, bias=False), nn.GroupNorm(GROUPS, outside), nn.SiLU()]
+        layers += [_CONV[dims](channels, outside, 3, padding=1, bias=False), GroupNorm(GROUPS, outside), nn.SiLU()]
     return nn.Sequential(*layers)
