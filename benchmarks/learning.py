@@ -14,6 +14,7 @@
     g  a step with records from the packed set on disk, and resident ones, over a step with one batch again and again
     h  where the time of a compiled step goes, by kernel
     k  does a recorded step compute what a plain one does: weights after the same rounds, and after an interruption
+    K  every method as `learn` runs it, on pictures: seconds plain and recorded, and whether they give the same release
     i  every convolution of the step alone: share of a forwards, and backwards to input and to weights
     s  the step at 64 x 64: seconds until it is recorded and milliseconds from there on, by how its kernels are chosen; on two streams
     m  c with torch.compile's max-autotune: long, not run unless named
@@ -37,14 +38,14 @@ from learning_parts.bench import Bench, machine, release_memory
 from learning_parts.curves import part_D, part_d
 from learning_parts.kernels import part_h, part_i, part_s
 from learning_parts.rates import part_a, part_b, part_c, part_m
-from learning_parts.recorded import part_F, part_f, part_g, part_k
+from learning_parts.recorded import part_F, part_f, part_g, part_K, part_k
 from learning_parts.runs import part_E, part_e
 
 DEFAULT = "k,d,f,g,e"
 
 PARTS: dict[str, Callable[[Bench], dict[str, Any]]] = {
     "a": part_a, "b": part_b, "c": part_c, "d": part_d, "D": part_D, "e": part_e, "E": part_E,
-    "f": part_f, "F": part_F, "g": part_g, "h": part_h, "i": part_i, "k": part_k, "m": part_m, "s": part_s,
+    "f": part_f, "F": part_F, "g": part_g, "h": part_h, "i": part_i, "k": part_k, "K": part_K, "m": part_m, "s": part_s,
 }  # fmt: skip
 
 

@@ -16,10 +16,11 @@ from torch import Tensor
 
 from learning_parts.bench import Bench, release_memory
 from learning_parts.watched import Watched, play
-from learning_parts.works import Work, gap_work, hedge_work, tiprdc
+from learning_parts.works import Work, gap_work, hedge_work, loaded, run_data, tiprdc
 from privet.data.schema import Inputs
 from privet.feed import Batch, Feed, Places
 from privet.game import Game, Phase, Player, Run
+from privet.methods import METHODS
 
 
 class Same(Watched):
@@ -117,6 +118,50 @@ def part_k(bench: Bench) -> dict[str, Any]:
         found[name] = {label: float((after(make, *how) - plain).abs().max()) / top for label, how in others.items()}
         bench.found["k"] = found
         bench.say(f"k: {name}: " + ", ".join(f"{label} {value:.2e}" for label, value in found[name].items()))
+        release_memory(bench)
+    return found
+
+
+SHORT: dict[str, dict[str, Any]] = {
+    "tiprdc": {"warmup": 1, "epochs": 2}, "confusion": {"warmup": 1, "epochs": 2}, "encoder": {"epochs": 3},
+    "hedge": {"epochs": 4}, "codebook": {"epochs": 4}, "gap": {"pre_d": 2, "pre_g": 2, "rounds": 4},
+    "collaborative": {"lessons": 1, "epochs": 2, "stochastic": True}, "cloak": {"lessons": 2, "epochs": 2, "constants": 2},
+    "shredder": {"lessons": 2, "epochs": 2}, "unoise": {"lessons": 1, "epochs": 1},
+}  # fmt: skip
+"""Of every method that plays games, settings with few rounds; sizes are its own."""
+
+
+def part_K(bench: Bench) -> dict[str, Any]:
+    """Every method as `learn` runs it, on pictures: seconds plain and recorded, and the largest difference of a weight of the release,
+    over the largest weight. The first run also pays for waking the device, so it is made once before."""
+    data = loaded(run_data(bench))
+    private, task = ("Male", "Smiling") if "Male" in data.attributes else ("beard", "hat")
+
+    def learned(name: str, pace: str) -> tuple[float, Tensor]:
+        method = METHODS[name](**SHORT[name], **({"width": 0.1} if bench.small else {}))
+        tasks = [] if method.tasks == "none" else [task]
+        bench.wait()
+        start = time.perf_counter()
+        release = method.fit(data, [private], tasks, run=Run(device=bench.device.type, progress=False, pace=pace))
+        bench.wait()
+        took = time.perf_counter() - start
+        return took, torch.cat([v.detach().float().flatten().cpu() for v in release.module.state_dict().values() if v.is_floating_point()])
+
+    found: dict[str, Any] = {}
+    learned("tiprdc", "plain")
+    for name in SHORT:
+        try:
+            (plain_s, plain), (again_s, again), (recorded_s, recorded) = (learned(name, pace) for pace in ("plain", "plain", "recorded"))
+            top = float(plain.abs().max())
+            found[name] = {
+                "plain_s": round(min(plain_s, again_s), 2), "recorded_s": round(recorded_s, 2),
+                "plain_again": float((again - plain).abs().max()) / top, "recorded": float((recorded - plain).abs().max()) / top,
+            }  # fmt: skip
+        except Exception as error:
+            found[name] = {"failed": repr(error)[:300]}
+        bench.say(f"K: {name}: {found[name]}")
+        bench.found["K"] = found
+        bench.write()
         release_memory(bench)
     return found
 

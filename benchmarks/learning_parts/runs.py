@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from learning_parts.bench import Bench
-from learning_parts.works import loaded
+from learning_parts.works import loaded, run_data
 
 
 def part_e(bench: Bench) -> dict[str, Any]:
@@ -22,10 +22,6 @@ def part_e(bench: Bench) -> dict[str, Any]:
 
 def part_E(bench: Bench) -> dict[str, Any]:
     return whole_run(bench, "E", 1.0)
-
-
-def run_data(bench: Bench) -> str:
-    return bench.data or ("portraits:400" if bench.small else "portraits:20000")
 
 
 def fit_pictures(bench: Bench) -> int:

@@ -31,6 +31,10 @@ def loaded(spec: str) -> Dataset:
     return privet.load(spec, progress=False)
 
 
+def run_data(bench: Bench) -> str:
+    return bench.data or ("portraits:400" if bench.small else "portraits:20000")
+
+
 def pictures(bench: Bench, n: int, size: tuple[int, int]) -> tuple[Array, Array]:
     """n pictures of this size, uint8 (n, 3, height, width), and a private value each: the data set's, stretched."""
     return stretched(bench.data or f"portraits:{400 if bench.small else 4000}", n, size)

@@ -62,7 +62,7 @@ def lesson(service: Service, epochs: float, lr: float = 2e-3) -> Phase:
         return Move(mask_loss(scores, truth), {f"{service.attribute.name} Dice": met})
 
     player = Player(f"service of {service.attribute.name}", service.module, learn, lr, decay=1e-2)
-    return Phase(f"teaching {service.attribute.name}", epochs, [player], schedule=cooling)
+    return Phase(f"teaching {service.attribute.name}", epochs, [player], schedule=cooling, steady=True)
 
 
 def mirrored(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -77,7 +77,7 @@ def lesson(service: Service, epochs: float, lr: float = 1e-3, jitter: bool = Fal
         right = ((scores.argmax(1) == truth) & (truth >= 0)).sum() / (truth >= 0).sum().clamp(min=1)
         return Move(torch.nan_to_num(loss), {f"{service.attribute.name} right": right})
 
-    return Phase(f"teaching {service.attribute.name}", epochs, [Player("service", service.module, learn, lr, decay=1e-2)])
+    return Phase(f"teaching {service.attribute.name}", epochs, [Player("service", service.module, learn, lr, decay=1e-2)], steady=True)
 
 
 def bring(model: nn.Module | str | Path, problem: Problem, attribute: Attribute, card: Mapping[str, Any] | None = None) -> Service:

@@ -135,9 +135,6 @@ class Players:
     What is released of codes, how a head's loss is taken, and what the best adversary makes of it are each method's own.
     """
 
-    steady: ClassVar[bool] = False
-    """Whether a move reads the time from tensors alone (`Phase.steady`)."""
-
     def __init__(self, problem: Problem, method: Aiming, code: nn.Module, head: Any, numbers: int, memory: nn.Module) -> None:
         """`head` makes a task's head from its number of classes; it sees `numbers`."""
         self.problem, self.method = problem, method
@@ -187,13 +184,17 @@ class Players:
         together = nn.ModuleList([self.code, self.heads, self.pair])
 
         def schedule(done: float) -> float:
-            self.done = done
-            self.pull.fill_(self.grown() * m.weight)
-            self.share.fill_(0.02 if done > 0.1 else 0.2)
+            self.at(done)
             return min(done / 0.1, 1.0) * 0.5 * (1 + math.cos(math.pi * done)) + 1e-3
 
         player = Player("code", together, self.hedge, m.lr, decay=m.decay)
-        return Phase("hedging", m.epochs, [player], schedule=schedule, after=self.judge, steady=self.steady)
+        return Phase("hedging", m.epochs, [player], schedule=schedule, after=self.judge, steady=True)
+
+    def at(self, done: float) -> None:
+        """This share of the game is done; moves read what follows from it from tensors."""
+        self.done = done
+        self.pull.fill_(self.grown() * self.method.weight)
+        self.share.fill_(0.02 if done > 0.1 else 0.2)
 
     def hedge(self, batch: Batch) -> Move:
         self._smooth()

@@ -130,6 +130,7 @@ class Players:
     def __init__(self, problem: Problem, method: Cloak) -> None:
         self.problem, self.method, self.feed = problem, method, problem.feed()
         self.groups = groups(problem.schema, method.by).to(problem.device)
+        self.features = int(self.groups.max()) + 1
         brought = method.brought(problem)
         self.served = [brought.get(task.name) or untaught(problem, task, method.width) for task in problem.utility]
         self.guides = [substitute(problem, task, method.width) for task in problem.utility] if method.black_box else self.served
@@ -138,6 +139,7 @@ class Players:
         mean, deviation = moments(self.feed)
         unit = deviation.clamp(min=0.01) if isinstance(problem.schema, TableSchema) else torch.ones_like(mean)
         self.cover = Cover(mean, unit, (method.floor, method.most), method.start)
+        self.steady = not brought  # nobody knows what a model that was brought does in between
         self._keep: Tensor | None = None
 
     def modules(self) -> dict[str, nn.Module]:
@@ -147,15 +149,16 @@ class Players:
     def phases(self) -> list[Phase]:
         m = self.method
         phases = [lesson(service, m.lessons, jitter=True) for service in self.taught]
-        phases.append(Phase("learning noise", m.epochs, [Player("noise", self.cover.noise, self.bear, m.lr)]))
+        noise, constants = Player("noise", self.cover.noise, self.bear, m.lr), Player("constants", self.cover.instead, self.replace, m.lr)
+        phases.append(Phase("learning noise", m.epochs, [noise], steady=self.steady))
         if m.kind == "constant" and m.suppression > 0:
-            phases.append(Phase("learning constants", m.constants, [Player("constants", self.cover.instead, self.replace, m.lr)]))
+            phases.append(Phase("learning constants", m.constants, [constants], steady=self.steady))
         return phases
 
     def bear(self, batch: Batch) -> Move:
         """Equation 7: as much noise as the tasks bear."""
         loss, right = self.serve(self.cover(prepare(batch.x)), batch.labels)
-        spread = self.cover.borne(self.groups).square().mean()
+        spread = self.borne().square().mean()
         return Move(-spread.log() + self.method.weight * loss, {"task loss": loss, "right": right, "noise": spread.sqrt()})
 
     def replace(self, batch: Batch) -> Move:
@@ -164,6 +167,10 @@ class Players:
         kept = self.cover(x).detach() if self.method.noisy else x
         loss, right = self.serve(torch.where(self.keep, kept, self.cover.constants()), batch.labels)
         return Move(loss, {"task loss": loss, "right": right})
+
+    def borne(self) -> Tensor:
+        """The noise that each feature bears."""
+        return self.cover.borne(self.groups, self.features)
 
     def serve(self, x: Tensor, labels: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Mean loss of the services that guide, and how often they are right."""
@@ -179,7 +186,7 @@ class Players:
     def keep(self) -> Tensor:
         """Which values are kept; it follows from sigma, which is no longer learned when it is asked for."""
         if self._keep is None:
-            self._keep = kept(self.cover.borne(self.groups).detach(), self.groups, self.method.suppression)
+            self._keep = kept(self.borne().detach(), self.groups, self.method.suppression)
         return self._keep
 
     @torch.no_grad()
@@ -199,16 +206,15 @@ class Players:
 
     def judge(self, release: Release) -> dict[str, Any]:
         """What was suppressed, how the services do on people not learned from, and the bound on what is left."""
-        feed, borne = self.problem.feed("select"), self.cover.borne(self.groups).detach().cpu()
-        features = len(borne)
-        gone = features - len(torch.unique(self.groups[self.keep]))
+        feed, borne = self.problem.feed("select"), self.borne().detach().cpu()
+        gone = self.features - len(torch.unique(self.groups[self.keep]))
         services: dict[str, Any] = {s.attribute.name: {"source": s.source, **asked(s, release, feed, self.method)} for s in self.served}
         if self.method.black_box:
             for s in self.guides:
                 services[s.attribute.name]["substitute"] = asked(s, release, feed, self.method)
         said: dict[str, Any] = {
             "services": services,
-            "suppressed": {"features": gone / features, "values": float((~self.keep).double().mean()), "of": features},
+            "suppressed": {"features": gone / self.features, "values": float((~self.keep).double().mean()), "of": self.features},
             "sigma": {name: float(torch.quantile(borne, q)) for name, q in (("least", 0.0), ("median", 0.5), ("most", 1.0))},
             "information": bound(release, self.feed),
         }

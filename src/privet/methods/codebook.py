@@ -90,20 +90,20 @@ class Shares(nn.Module):
         self.register_buffer("counts", torch.zeros(classes, 1))
 
     @torch.no_grad()
-    def keep(self, z: Tensor, values: Tensor, done: float) -> None:
-        """Forget sooner at first, when the code moves fast."""
-        fade = max(0.0, 1 - len(z) / (self.size * max(done, 0.1)))
+    def keep(self, z: Tensor, values: Tensor, reach: Tensor | float = 1.0) -> None:
+        """`reach` is how much of the memory is used: forget sooner at first, when the code moves fast."""
+        fade = torch.as_tensor(1 - len(z) / (self.size * reach)).clamp(min=0)
         sums, counts = tally(z, values, len(self.sums))
         self.sums.mul_(fade).add_(sums)
         self.counts.mul_(fade).add_(counts)
 
-    def success(self, z: Tensor, values: Tensor, done: float) -> Tensor:
+    def success(self, z: Tensor, values: Tensor, reach: Tensor | float = 1.0) -> Tensor:
         """V of the symbols' laws z (n, K) of a batch and of those before it.
 
         Its value is that of all records, its gradient the one that the batch would have by itself: the best adversary of all
         people, let loose on these.
         """
-        self.keep(z, values, done)
+        self.keep(z, values, reach)
         sums, counts = tally(z, values, len(self.sums))
         mine = sums / counts.clamp(min=1)
         return best(self.sums / self.counts.clamp(min=1e-6) + mine - mine.detach(), self.counts)
@@ -128,8 +128,8 @@ def exactly(z: Tensor) -> torch.autocast:
 
 def best(shares: Tensor, counts: Tensor) -> Tensor:
     """(1 / k) sum over symbols of the largest share (k, K), over the values that occur."""
-    there = counts[:, 0] > 0
-    return shares[there].amax(0).sum() / there.sum().clamp(min=1)
+    there = counts > 0
+    return torch.where(there, shares, 0.0).amax(0).sum() / there.sum().clamp(min=1)
 
 
 class _Players(Players):
@@ -143,11 +143,20 @@ class _Players(Players):
             return nn.ModuleList([Shares(classes, size, min(ANSWERS, method.memory)), reader])
 
         super().__init__(problem, method, code, head, size, memory)
+        self.heat, self.reach, self.early = (torch.ones((), device=problem.device) for _ in range(3))
+        """Now: how soft the choice of a symbol is, how much of the memory is used, the weight of the tasks on the code itself."""
+        self.at(0.0)
+
+    def at(self, done: float) -> None:
+        super().at(done)
+        first, last = SOFT
+        self.heat.fill_(first * (last / first) ** done)
+        self.reach.fill_(max(done, 0.1))
+        self.early.fill_(1 - self.grown())
 
     def released(self, codes: Tensor) -> Tensor:
         """The law of what is released, (n, K)."""
-        first, last = SOFT
-        return self._replaced(F.softmax(codes / (first * (last / first) ** self.done), 1))
+        return self._replaced(F.softmax(codes / self.heat, 1))
 
     def _replaced(self, law: Tensor) -> Tensor:
         return (1 - self.flip) * law + self.flip / law.shape[1]
@@ -155,9 +164,9 @@ class _Players(Players):
     def task_loss(self, head: nn.Module, z: Tensor, codes: Tensor, labels: Tensor) -> Tensor:
         """Of the symbols; and, until the penalty is there, of the code: symbols that all mean the same show no way out of it."""
         answers, reader = cast(nn.ModuleList, head)
-        cast(Shares, answers).keep(z, labels, self.done)
+        cast(Shares, answers).keep(z, labels, self.reach)
         early = F.cross_entropy(reader(codes).float(), labels, ignore_index=-1)
-        return self._answered(head, z, labels) + (1 - self.grown()) * early
+        return self._answered(head, z, labels) + self.early * early
 
     def _answered(self, head: nn.Module, z: Tensor, labels: Tensor) -> Tensor:
         return F.nll_loss(cast(Shares, cast(nn.ModuleList, head)[0]).answer(z), labels, ignore_index=-1)
@@ -172,7 +181,7 @@ class _Players(Players):
         return -(z.T * (scores - peers)).sum(0).mean()
 
     def success(self, z: Tensor, codes: Tensor, values: Tensor) -> list[Tensor]:
-        return [cast(Shares, one).success(z, values[:, place], self.done) for place, one in enumerate(cast(nn.ModuleList, self.memory))]
+        return [cast(Shares, one).success(z, values[:, place], self.reach) for place, one in enumerate(cast(nn.ModuleList, self.memory))]
 
     def judged(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
         z = self._replaced(F.one_hot(codes.argmax(1), codes.shape[1]).to(codes.dtype))

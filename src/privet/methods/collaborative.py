@@ -138,7 +138,7 @@ class Players:
         self.given = [service.copy() for service in self.private]
         self.untaught = [service for service in models if service.attribute.name not in brought]
         self.sanitizer = Sanitizer(problem.schema, method.width, method.stochastic)
-        self.priors = [_prior(problem, attribute) for attribute in problem.private]
+        self.priors = [_prior(problem, attribute).to(problem.device) for attribute in problem.private]
 
     @property
     def services(self) -> list[Service]:
@@ -176,7 +176,8 @@ class Players:
         if m.adversarial:
             both = nn.ModuleList([service.module for service in self.private])
             players.append(Player("privacy model", both, self.defeat, m.lr, steps=m.moves))
-        return Phase("sanitizing", m.epochs, players, schedule=lambda done: 0.5 * (1 + math.cos(math.pi * done)) + 1e-3)
+        steady = len(self.untaught) == len(self.services)  # nobody knows what a model that was brought does in between
+        return Phase("sanitizing", m.epochs, players, schedule=lambda done: 0.5 * (1 + math.cos(math.pi * done)) + 1e-3, steady=steady)
 
     def release(self, x: Tensor) -> Tensor:
         noise = None if self.noise is None else torch.randn(len(x), *self.noise, device=x.device)
@@ -196,7 +197,7 @@ class Players:
         ).mean()
         hidden = torch.stack(
             [
-                F.kl_div(F.log_softmax(service(z), dim=1), prior.to(z.device).expand(len(z), -1), reduction="batchmean")
+                F.kl_div(F.log_softmax(service(z), dim=1), prior.expand(len(z), -1), reduction="batchmean")
                 for service, prior in zip(self.private, self.priors, strict=True)
             ]
         ).mean()

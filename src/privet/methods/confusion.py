@@ -104,7 +104,7 @@ class Players(tiprdc.Players):
             Player("features", features, self.confuse, lr),
             Player("panel", self.panel, self.catch_up, lr, self.method.steps),
         ]
-        return Phase("confusing", epochs, players, schedule=self.begin)
+        return Phase("confusing", epochs, players, schedule=self.begin, steady=True)
 
     def begin(self, done: float) -> float:
         """Called at the start of every round: time for an adversary to start again? Which round it is follows from what is done."""

@@ -57,7 +57,7 @@ class Encoder(Method):
             return Move(-value, {"information J": value})
 
         both = nn.ModuleList([extractor, estimator])
-        phase = Phase("encoding", self.epochs, [Player("encoder", both, inform, self.lr)])
+        phase = Phase("encoding", self.epochs, [Player("encoder", both, inform, self.lr)], steady=True)
         game = Game({"encoder": both}, [phase], problem.feed(), self.batch, self.seed, self.identity(problem))
         game.play(run)
         return extractor.eval(), game.history

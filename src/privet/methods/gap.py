@@ -182,11 +182,10 @@ class Players:
         accuser = Player("adversary", self.adversary, self.accuse, m.lr, max(1, plan.itr_d), theirs)
         defender = Player("channel", nn.ModuleList([self.channel, self.readers]), self.defend, m.lr, max(1, plan.itr_g), ours)
         per_epoch = max(1, len(theirs) // min(m.batch, len(self.feed)) // accuser.steps)
-        steady = m.distance != "ssim"  # whose windows are made anew in every move
         return [
-            Phase("giving records back", plan.pre_g, [replace(defender, objective=self.copy, steps=1)], steady=steady),
-            Phase("learning to attack", plan.pre_d, [replace(accuser, steps=1)], steady=steady),
-            Phase("hiding", plan.rounds / per_epoch, [accuser, defender], schedule=lambda done: max(1 - done, 0.02), steady=steady),
+            Phase("giving records back", plan.pre_g, [replace(defender, objective=self.copy, steps=1)], steady=True),
+            Phase("learning to attack", plan.pre_d, [replace(accuser, steps=1)], steady=True),
+            Phase("hiding", plan.rounds / per_epoch, [accuser, defender], schedule=lambda done: max(1 - done, 0.02), steady=True),
         ]
 
     def release(self, batch: Batch, whole: bool = False) -> tuple[Tensor, Tensor, Tensor]:

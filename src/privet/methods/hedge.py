@@ -74,8 +74,6 @@ class Hedge(Aiming):
 
 
 class _Players(Players):
-    steady: ClassVar[bool] = True
-
     def __init__(self, problem: Problem, method: Hedge) -> None:
         d, self.sigma = method.dims, method.sigma
 

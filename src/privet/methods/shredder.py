@@ -86,6 +86,7 @@ class Players:
         self.settings: dict[str, Any] = {"outputs": sum(task.classes for task in self.tasks), "width": method.width, "depth": method.depth}
         self.service = Split(problem.schema, **self.settings)
         self.law = Law(self.service.shape, method)
+        self._measured = False
 
     def modules(self) -> dict[str, nn.Module]:
         return {"service": self.service, "law": self.law}
@@ -93,8 +94,8 @@ class Players:
     def phases(self) -> list[Phase]:
         m = self.method
         return [
-            Phase("teaching the service", m.lessons, [Player("service", self.service, self.learn, 1e-3, decay=1e-2)]),
-            Phase("learning noise", m.epochs, [Player("noise", self.law, self.bear, m.lr)]),
+            Phase("teaching the service", m.lessons, [Player("service", self.service, self.learn, 1e-3, decay=1e-2)], steady=True),
+            Phase("learning noise", m.epochs, [Player("noise", self.law, self.bear, m.lr)], steady=True),
         ]
 
     def learn(self, batch: Batch) -> Move:
@@ -115,8 +116,9 @@ class Players:
 
     @torch.no_grad()
     def _measure(self) -> None:
-        """Deviations of the activations, once the service is taught."""
-        if bool(self.law.measured):
+        """Deviations of the activations, once the service is taught. The law knows of it, also after an interruption; it is asked once."""
+        self._measured = self._measured or bool(self.law.measured)
+        if self._measured:
             return
         self.service.eval()
         some = [index for index in pieces(self.feed) if index[0] < MEASURED]

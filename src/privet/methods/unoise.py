@@ -110,7 +110,7 @@ class Players:
     def drown(self) -> Phase:
         return Phase(
             "learning where noise may be", self.method.epochs, [Player("veil", self.veil, self.serve, self.method.lr)],
-            schedule=segmentation.cooling,
+            schedule=segmentation.cooling, steady=True,
         )  # fmt: skip
 
     def serve(self, batch: Batch) -> Move:

@@ -103,12 +103,12 @@ class Cover(nn.Module):
     def constants(self) -> Tensor:
         return self.mean + self.unit * self.instead.shift
 
-    def borne(self, groups: Tensor) -> Tensor:
-        """The noise that each feature bears as a whole: the root of the sum of its values' variances next to that of their units'."""
-        square, size = self.unit.square().flatten(), int(groups.max()) + 1
-        where = groups.flatten()
-        noise = square.new_zeros(size).index_add(0, where, square * self.sigma().square().flatten())
-        return (noise / square.new_zeros(size).index_add(0, where, square)).sqrt()
+    def borne(self, groups: Tensor, features: int) -> Tensor:
+        """The noise that each of so many features bears as a whole: the root of the sum of its values' variances next to that of their
+        units'. `groups` says whose each value is."""
+        square, where = self.unit.square().flatten(), groups.flatten()
+        noise = square.new_zeros(features).index_add(0, where, square * self.sigma().square().flatten())
+        return (noise / square.new_zeros(features).index_add(0, where, square)).sqrt()
 
 
 class _Noise(nn.Module):

@@ -1,0 +1,148 @@
+"""What a phase says is steady is the same when it is recorded and replayed later with other records.
+
+No GPU is asked: torch's tracer stands for the recording. It keeps the operations of one move, with every number of Python's as it was
+then; held against later moves, it shows what should have been a tensor. Reading a tensor's value back is refused, as on a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from privet import METHODS, Run
+from privet.feed import Batch
+from privet.game import Game, Phase
+from privet.turn import Turn
+from small import small
+from test_contract_methods import QUICK
+
+RECORDED = 5
+"""The move that is recorded; a GPU has chosen its kernels by then."""
+READ_BACK = ("_local_scalar_dense", "nonzero", "masked_select", "_unique2", "lift_fresh")
+"""Operations that wait for the device, or bring numbers to it from outside."""
+
+LONGER: dict[str, dict[str, Any]] = {
+    "hedge": {"epochs": 10}, "codebook": {"epochs": 10}, "tiprdc": {"batch": 16, "warmup": 2, "epochs": 2},
+    "confusion": {"batch": 16, "warmup": 2, "epochs": 2, "restart": 3}, "encoder": {"batch": 16, "epochs": 2},
+    "cloak": {"batch": 16, "lessons": 2, "epochs": 2, "constants": 2, "kind": "constant", "noisy": True},
+    "shredder": {"batch": 16, "lessons": 2, "epochs": 2}, "unoise": {"batch": 16, "lessons": 2, "epochs": 2},
+    "collaborative": {"batch": 16, "lessons": 2, "epochs": 2, "adversarial": True, "stochastic": True},
+    "gap": {"batch": 16, "pre_d": 6, "pre_g": 6, "rounds": 10},
+}  # fmt: skip
+"""Per method that plays games, settings with enough moves, so that the time goes on after the recording."""
+
+
+class NothingReadBack(TorchDispatchMode):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        assert not any(word in func.name() for word in READ_BACK), f"{func.name()} cannot be recorded"
+        return func(*args, **(kwargs or {}))
+
+
+class Watched:
+    """Makes the moves; holds what was recorded in one of them against all that follow."""
+
+    def __init__(self, turn: Turn, game: Game, name: str, seen: dict[str, int]) -> None:
+        self.turn, self.game, self.name, self.seen = turn, game, name, seen
+        self.moves, self.replay = 0, None
+
+    def __call__(self, batch: Batch) -> Mapping[str, Tensor]:
+        self.moves += 1
+        given, names = (batch.x, *batch.labels.values()), tuple(batch.labels)
+
+        def objective(x: Tensor, *labels: Tensor) -> Tensor:
+            return self.turn.objective(Batch(x, dict(zip(names, labels, strict=True)))).loss
+
+        if self.moves == RECORDED:
+            with NothingReadBack():
+                self.undone(lambda: objective(*given))
+            self.replay = self.undone(lambda: make_fx(objective)(*given))
+        elif self.replay is not None:
+            with torch.no_grad():  # a trace does not know which of its operations need no gradient
+                now, then = self.undone(lambda: objective(*given)), self.undone(lambda: self.replay(*given))
+            torch.testing.assert_close(then, now, msg=lambda said: f"{self.name}, move {self.moves}: {said}")
+            self.seen[self.name] = self.seen.get(self.name, 0) + 1
+        return self.turn(batch)
+
+    def undone(self, work: Callable[[], Any]) -> Any:
+        """What it gives, with nothing changed by it."""
+        dice = torch.get_rng_state()
+        states = {module: {k: v.clone() for k, v in module.state_dict().items()} for module in self.game.modules.values()}
+        try:
+            return work()
+        finally:
+            torch.set_rng_state(dice)
+            for module, state in states.items():
+                module.load_state_dict(state)
+
+    def end(self) -> None:
+        self.turn.end()
+
+
+def played(name: str, modality: str, monkeypatch: pytest.MonkeyPatch, **more: Any) -> tuple[dict[str, int], set[str]]:
+    """How many moves of each player were held against its recording; and the phases there were that say they are steady."""
+    seen: dict[str, int] = {}
+    phases: set[str] = set()
+    real = Game._turns
+
+    def watched(game: Game, phase: Phase, *given: Any) -> Any:
+        turns = real(game, phase, *given)
+        if not phase.steady:
+            return turns
+        phases.add(phase.name)
+        return {player: Watched(turn, game, f"{phase.name}: {player}", seen) for player, turn in turns.items()}
+
+    monkeypatch.setattr(Game, "_turns", watched)
+    # On a CPU torch's own looks at the values first.
+    monkeypatch.setattr(torch.nn.functional, "one_hot", lambda codes, classes: (codes.unsqueeze(-1) == torch.arange(classes)).long())
+    method = METHODS[name](**{**QUICK[name][0], **LONGER[name], **more})
+    method.fit(small(modality, 160), ["u"], ["y"] if method.tasks != "none" else [], run=Run(progress=False, device="cpu"))
+    return seen, phases
+
+
+@pytest.mark.parametrize(("name", "modality"), [(n, m) for n in LONGER for m in ("image", "table") if m in METHODS[n].modalities])
+def test_a_recorded_move_is_the_move(name, modality, monkeypatch):
+    seen, phases = played(name, modality, monkeypatch)
+    assert phases and {place.partition(":")[0] for place in seen} == phases, "every steady phase was held against its recording"
+    assert min(seen.values()) >= 3
+
+
+def test_gap_by_structural_similarity(monkeypatch):
+    seen, _ = played("gap", "image", monkeypatch, distance="ssim", rounds=4)
+    assert seen["hiding: channel"] >= 3
+
+
+def test_a_number_of_python_is_caught(monkeypatch):
+    """The test can fail: a weight that grows from round to round, and is no tensor."""
+    from privet.methods.tiprdc import Players
+
+    real, calls = Players.all_at_once, []
+
+    def growing(self: Players, batch: Batch) -> Any:
+        calls.append(1)
+        move = real(self, batch)
+        return type(move)(move.loss * (1 + 0.1 * len(calls)), move.figures)
+
+    monkeypatch.setattr(Players, "all_at_once", growing)
+    with pytest.raises(AssertionError, match="hiding"):
+        played("tiprdc", "table", monkeypatch)
+
+
+def test_reading_back_is_caught(monkeypatch):
+    from privet.methods.tiprdc import Players
+
+    real = Players.all_at_once
+
+    def reading(self: Players, batch: Batch) -> Any:
+        move = real(self, batch)
+        float(move.loss.detach())
+        return move
+
+    monkeypatch.setattr(Players, "all_at_once", reading)
+    with pytest.raises(AssertionError, match="cannot be recorded"):
+        played("tiprdc", "table", monkeypatch)
