@@ -39,3 +39,20 @@ def bar(title: str, total: int, show: bool = True) -> Iterator[Tick]:
                 console.print(f"{title}: {done}/{total} {text}", highlight=False, soft_wrap=True)
 
         yield line
+
+
+def counted(tick: Tick) -> Callable[[str], Callable[[float], None]]:
+    """Gives out a hundred steps of a bar at a time, to be told the share that is done; several hundreds may be under way at once."""
+    shares: list[float] = []
+
+    def count(text: str) -> Callable[[float], None]:
+        place = len(shares)
+        shares.append(0.0)
+
+        def say(share: float) -> None:
+            shares[place] = share
+            tick(round(100 * sum(shares)), text)
+
+        return say
+
+    return count

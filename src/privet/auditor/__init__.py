@@ -6,8 +6,6 @@ people that neither the release nor its attackers have seen.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +27,7 @@ from privet.adversaries.reidentification import reidentification
 from privet.auditor.averaged import averaged
 from privet.auditor.batteries import BATTERIES, Battery
 from privet.auditor.contest import Attempt, Parts, asked, attempt, reading, see, strongest
+from privet.auditor.earlier import given_inputs, known_raw, with_raw
 from privet.auditor.lanes import Work, two_lanes
 from privet.auditor.limits import limits
 from privet.certify import certify_release, codes
@@ -41,7 +40,7 @@ from privet.evidence.figures import Audit, Fairness, Figure, Finding, People, Re
 from privet.foreign import from_function
 from privet.nets.additive import Additive
 from privet.nets.mask import Spread
-from privet.progress import bar
+from privet.progress import bar, counted
 from privet.release import Release
 
 __all__ = ["BATTERIES", "Battery", "audit"]
@@ -109,7 +108,7 @@ class _Audit:
     def run(self, rebuild: bool, raw: bool, raw_from: Audit | None, texts: Sequence[str] | Array | None = None) -> Audit:
         started = time.monotonic()
         inputs = given_inputs(self.release)
-        earlier = _known(raw_from, self.data, self.name, inputs, {name: self._role(name) for name in self.wanted})
+        earlier = known_raw(raw_from, self.data, self.name, inputs, {name: self._role(name) for name in self.wanted})
         names = [*self.wanted, *self.others]
         self.parts = see(self.release, self.data, names, self.device)
         identity = Release.identity(self.release.schema.plain)
@@ -161,7 +160,7 @@ class _Audit:
         readings: list[Reading] = []
         models: dict[str, dict[Source, Attempt]] = {}
         with bar("attacking", 100 * total, self.progress) as tick:
-            count = _counted(tick)
+            count = counted(tick)
             found = self._attempts(plans, sources, raw_from, count)
             for name, attribute in self.wanted.items():
                 released = found[name, "released"]
@@ -247,7 +246,7 @@ class _Audit:
                 attribute = self.wanted[name]
                 reader = self.battery.against(parts["attack"].view, attribute)[-1]
                 with bar("reading rebuilt", 100, self.progress) as tick:
-                    found = attempt(reader, parts, attribute, "private", "rebuilt", self.seed, _hundred(tick, 0, name))
+                    found = attempt(reader, parts, attribute, "private", "rebuilt", self.seed, counted(tick)(name))
                     again[name] = [found.finding]
         return tuple(pair[0] for pair in made), again
 
@@ -285,10 +284,10 @@ class _Audit:
             self.people.append(result)
 
     def _reidentified(self, tick: Tick, earlier: Audit | None) -> People | str:
-        return _with_raw(reidentification(self.parts, self.raw, self.seed, tick), earlier)
+        return with_raw(reidentification(self.parts, self.raw, self.seed, tick), earlier)
 
     def _members(self, tick: Tick, earlier: Audit | None) -> People | str:
-        return _with_raw(membership(self.release, self.data, self.device, self.seed, tick, raw=self.raw is not None), earlier)
+        return with_raw(membership(self.release, self.data, self.device, self.seed, tick, raw=self.raw is not None), earlier)
 
     def _information(self) -> dict[str, Figure]:
         """Bits about the records themselves: estimates, how much of what is in raw records is gone (Cloak's figure), and Cloak's bound."""
@@ -340,56 +339,8 @@ class _Audit:
         return tuple(found)
 
 
-def _hundred(tick: Callable[..., None], base: int, text: str = "") -> Tick:
-    """A hundred steps of a bar, from `base` on, as shares."""
-    return lambda share: tick(base + round(100 * share), text)
-
-
-def _counted(tick: Callable[..., None]) -> Callable[[str], Tick]:
-    """Gives out a hundred steps of a bar at a time; several hundreds may be under way at once."""
-    shares: list[float] = []
-
-    def count(text: str) -> Tick:
-        place = len(shares)
-        shares.append(0.0)
-
-        def say(share: float) -> None:
-            shares[place] = share
-            tick(round(100 * sum(shares)), text)
-
-        return say
-
-    return count
-
-
 def _worth_guessing(attribute: Attribute, data: Dataset) -> bool:
     labels = data.labels[attribute.name][data.part_of == PARTS.index("attack")]
     if attribute.kind in ("identity", "mask") or attribute.classes > MOST_CLASSES:
         return False
     return len(np.unique(labels[known(labels)])) > 1
-
-
-def _with_raw(found: People | str, earlier: Audit | None) -> People | str:
-    if isinstance(found, str) or earlier is None:
-        return found
-    old = next((p for p in earlier.people if p.attack == found.attack), None)
-    return replace(found, raw=old.raw) if old else found
-
-
-def given_inputs(release: Release) -> str:
-    """Names what the release takes of a record: raw figures of another choice of columns are other figures."""
-    return hashlib.sha256(json.dumps(release.schema.plain.to_json(), sort_keys=True).encode()).hexdigest()
-
-
-def _known(earlier: Audit | None, data: Dataset, battery: str, inputs: str, roles: dict[str, str]) -> dict[str, list[Finding]]:
-    """Raw findings of an earlier audit, if it was of the same data and inputs, with the same battery, and knows all these attributes."""
-    if earlier is None:
-        return {}
-    same = (earlier.data.get("fingerprint"), earlier.data.get("input"), earlier.battery) == (data.fingerprint, inputs, battery)
-    if not same:
-        raise PrivetError("The audit to take raw figures from was of other data or inputs, or with another battery.")
-    known = {reading.attribute: list(reading.raw) for reading in earlier.readings if reading.role == roles.get(reading.attribute)}
-    absent = [name for name in roles if not known.get(name)]
-    if absent:
-        raise PrivetError(f"The audit to take raw figures from says nothing of '{absent[0]}' as {roles[absent[0]]} on raw records.")
-    return known

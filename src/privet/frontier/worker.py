@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from privet.adversaries.lessons import shelf
-from privet.auditor import audit, given_inputs
+from privet.auditor import audit
+from privet.auditor.earlier import given_inputs
 from privet.data import load
 from privet.data.dataset import Dataset
 from privet.data.schema import learn_schema
