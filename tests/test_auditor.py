@@ -205,24 +205,30 @@ def test_undeclared_attributes_come_in_the_order_of_how_readable_they_are():
 
 @dataclass(frozen=True)
 class Unfair:
-    """Knows y. From released records it says 1 of everyone with u = 0; from raw ones the truth."""
+    """Knows y. From released records it says 1 of everyone with u = 0; from raw ones the truth. Never surer of a 1 than `sure`."""
+
+    sure: float = 1.0
 
     def answers(self, released):
         y, u = released.labels("y"), released.labels("u")
-        return np.eye(2)[y if released.release.network[0] == "identity" else np.where(u == 0, 1, y)]
+        ones = self.sure * (y if released.release.network[0] == "identity" else np.where(u == 0, 1, y))
+        return np.stack([1 - ones, ones], 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bent(Adversary):
     name: ClassVar[str] = "bent"
     title: ClassVar[str] = "bent"
+    sure: float = 1.0
 
     def attack(self, seen, select, attribute, seed=0, tick=None):
-        return Unfair()
+        return Unfair(self.sure)
 
 
-def test_fairness_is_that_of_the_task_model_on_test_people(table, monkeypatch):
-    monkeypatch.setitem(BATTERIES, "bent", Battery((Bent(),), (SCOUT,), (), people=False))
+@pytest.mark.parametrize("sure", [1.0, 0.3])
+def test_fairness_is_that_of_the_task_model_on_test_people(table, sure, monkeypatch):
+    """Also of a model that finds a 1 unlikely of everybody, as models of rare things do: its score is counted at a threshold too."""
+    monkeypatch.setitem(BATTERIES, "bent", Battery((Bent(sure=sure),), (SCOUT,), (), people=False))
     (found,) = _audit(_release(table, Constant()), table, ["y"], "bent").fairness
     test = table.part("test")
     ones = {u: test.labels["y"][test.labels["u"] == u].mean() for u in (0, 1)}

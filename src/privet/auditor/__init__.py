@@ -34,6 +34,7 @@ from privet.certify import certify_release, codes
 from privet.data.dataset import PARTS, Array, Attribute, Dataset
 from privet.device import pick, ready
 from privet.errors import PrivetError, unknown
+from privet.evidence.answers import guesses_of
 from privet.evidence.estimates import contrastive_information, gaussian_information
 from privet.evidence.fairness import fairness
 from privet.evidence.figures import Audit, Fairness, Figure, Finding, People, Reading, Rebuilt, Role, Source
@@ -316,14 +317,16 @@ class _Audit:
         return gaussian_information(np.cov(table.T).reshape(len(scales), len(scales)), scales, len(table))
 
     def _fairness(self, models: dict[str, dict[Source, Attempt]], earlier: Audit | None) -> tuple[Fairness, ...]:
+        """Of the decisions that the models' scores are counted with: by the more likely value, a model of a rare one says no to all,
+        which treats everybody alike and serves nobody."""
         found = []
-        test = self.parts["test"]
+        test, chosen_on = self.parts["test"], self.parts["select"]
         for task, tries in models.items():
             attribute = self.wanted[task]
             if not attribute.is_class:
                 continue
             truth = test.labels(task)
-            guesses = {source: tries[source].test.argmax(1) for source in tries}
+            guesses = {source: guesses_of(chosen_on.labels(task), one.select, one.test, attribute) for source, one in tries.items()}
             for by in self.private:
                 group = self.wanted[by]
                 if not group.is_class:
