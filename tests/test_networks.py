@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from privet import nets
-from privet.adversaries import lessons
+from privet import METHODS, Run, nets
+from privet.adversaries import lessons, released
 from privet.adversaries.convolutional import VCL19, Default, ResCL
 from privet.adversaries.network import LIMIT, Deep, Dropout, Standard
 from privet.adversaries.recurrent import Recurrent
@@ -216,3 +216,17 @@ def test_only_pictures_are_mirrored_and_only_if_wanted():
     assert moves(ResNet(width=0.1), MAPS[0])
     assert not moves(ResNet(width=0.1, augment=False), MAPS[0])
     assert not any(moves(ResNet(width=0.1), view) for view in (*MAPS[2:5], *SERIES))
+
+
+def test_released_records_are_kept_where_memory_is_free(monkeypatch):
+    """And say the same whether they are kept or computed again."""
+    data = small("image", 80)
+    release = METHODS["tiprdc"](width=0.05, warmup=0, epochs=0).fit(data, ["u"], [], run=Run(progress=False, device="cpu"))
+    monkeypatch.setattr(released, "HELD", {"cpu": 1.0})
+    found = {}
+    for free in (0.0, 1e12):
+        monkeypatch.setattr(released, "free_memory", lambda free=free: free)
+        seen = Released(release, data.part("attack"), ["u"], CPU)
+        found[free] = seen._held is not None, seen.vectors()
+    assert [kept for kept, _ in found.values()] == [False, True]
+    torch.testing.assert_close(*(vectors for _, vectors in found.values()))

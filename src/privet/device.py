@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -33,6 +34,14 @@ def place(module: nn.Module, device: torch.device) -> nn.Module:
 def precision(device: torch.device) -> AbstractContextManager[Any]:
     """bfloat16 where the hardware is made for it; float32 on a CPU, where results are to be the same every time."""
     return torch.autocast("cuda", dtype=torch.bfloat16) if device.type == "cuda" else nullcontext()
+
+
+def free_memory() -> float:
+    """Bytes of memory that are free, as far as the system tells; 0 where it does not."""
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return 0.0
 
 
 def ready(device: torch.device) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from privet.adversaries.flat import Flattening
 from privet.adversaries.view import View
 from privet.data.dataset import Array, Dataset
+from privet.device import free_memory
 from privet.feed import Feed, Places
 from privet.nets.additive import Additive
 from privet.nets.averaged import Averaged
@@ -19,7 +20,9 @@ from privet.nets.symbols import Symbols
 from privet.release import Release
 
 HELD = {"cpu": 5e8, "cuda": 20e9}
-"""Released records of a part are computed once and kept up to this many bytes; beyond it, again for every pass."""
+"""Released records of a part are computed once and kept up to this many bytes; beyond it, again for every pass. On a CPU also where
+they take less than SHARE of the memory that is free: features of a few thousand pictures do."""
+SHARE = 1 / 8
 
 PASSES = 4
 """How many times the mean of k releases is drawn for all records: each is k releases, and later passes see the same ones in turn."""
@@ -50,8 +53,9 @@ class Released:
         self._code: Tensor | None = None
         self._drawn: list[Tensor] = []
         self._turn = 0
-        fits = self._bytes() < HELD[device.type]
-        self._means = release.network[0] == "averaged" and not self._adds() and PASSES * self._bytes() < HELD[device.type]
+        room = HELD[device.type] and max(HELD[device.type], SHARE * free_memory() if device.type == "cpu" else 0.0)
+        fits = self._bytes() < room
+        self._means = release.network[0] == "averaged" and not self._adds() and PASSES * self._bytes() < room
         if fits:
             self._held = None if self.fresh else self._hold(batch)
             self._code = self._hold(batch, code=True) if self.fresh and self._adds() else None
