@@ -3,6 +3,7 @@
     PYTHONPATH=src python3 benchmarks/learning.py --out learning.json [--data celeba64.parquet] [--parts a,b,c] [--small]
 
     a  rate of a large bf16 product: what a share below is a share of
+    A  the audit's own learners on raw pictures: seconds plain and recorded, and how well they do
     b  the published step (reference_tiprdc.py), pictures per second
     c  ours at every pace, pictures per second, ratio to b, share of a
     d  300 steps of both from the same weights on the same batches of 32, against the spread of the reference's seeds (64 x 64)
@@ -34,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from learning_parts.attackers import part_A
 from learning_parts.bench import Bench, machine, release_memory
 from learning_parts.curves import part_D, part_d
 from learning_parts.kernels import part_h, part_i, part_s
@@ -44,7 +46,7 @@ from learning_parts.runs import part_E, part_e
 DEFAULT = "k,d,f,g,e"
 
 PARTS: dict[str, Callable[[Bench], dict[str, Any]]] = {
-    "a": part_a, "b": part_b, "c": part_c, "d": part_d, "D": part_D, "e": part_e, "E": part_E,
+    "a": part_a, "A": part_A, "b": part_b, "c": part_c, "d": part_d, "D": part_D, "e": part_e, "E": part_E,
     "f": part_f, "F": part_F, "g": part_g, "h": part_h, "i": part_i, "k": part_k, "K": part_K, "m": part_m, "s": part_s,
 }  # fmt: skip
 

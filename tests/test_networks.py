@@ -222,7 +222,7 @@ def test_released_records_are_kept_where_memory_is_free(monkeypatch):
     """And say the same whether they are kept or computed again."""
     data = small("image", 80)
     release = METHODS["tiprdc"](width=0.05, warmup=0, epochs=0).fit(data, ["u"], [], run=Run(progress=False, device="cpu"))
-    monkeypatch.setattr(released, "HELD", {"cpu": 1.0})
+    monkeypatch.setitem(released.HELD, "cpu", 1.0)
     found = {}
     for free in (0.0, 1e12):
         monkeypatch.setattr(released, "free_memory", lambda free=free: free)

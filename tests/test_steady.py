@@ -33,7 +33,7 @@ LONGER: dict[str, dict[str, Any]] = {
     "cloak": {"batch": 16, "lessons": 2, "epochs": 2, "constants": 2, "kind": "constant", "noisy": True},
     "shredder": {"batch": 16, "lessons": 2, "epochs": 2}, "unoise": {"batch": 16, "lessons": 2, "epochs": 2},
     "collaborative": {"batch": 16, "lessons": 2, "epochs": 2, "adversarial": True, "stochastic": True},
-    "gap": {"batch": 16, "pre_d": 6, "pre_g": 6, "rounds": 10},
+    "gap": {"batch": 16, "pre_d": 6, "pre_g": 6, "rounds": 10}, "hybrid": {"batch": 16, "epochs": 2},
 }  # fmt: skip
 """Per method that plays games, settings with enough moves, so that the time goes on after the recording."""
 
@@ -85,22 +85,22 @@ class Watched:
 
 
 def played(name: str, modality: str, monkeypatch: pytest.MonkeyPatch, **more: Any) -> tuple[dict[str, int], set[str]]:
-    """How many moves of each player were held against its recording; and the phases there were that say they are steady."""
+    """How many moves of each player were held against its recording; and the phases there were."""
     seen: dict[str, int] = {}
     phases: set[str] = set()
     real = Game._turns
 
     def watched(game: Game, phase: Phase, *given: Any) -> Any:
         turns = real(game, phase, *given)
+        phases.add(phase.name)
         if not phase.steady:
             return turns
-        phases.add(phase.name)
         return {player: Watched(turn, game, f"{phase.name}: {player}", seen) for player, turn in turns.items()}
 
     monkeypatch.setattr(Game, "_turns", watched)
     # On a CPU torch's own looks at the values first.
     monkeypatch.setattr(torch.nn.functional, "one_hot", lambda codes, classes: (codes.unsqueeze(-1) == torch.arange(classes)).long())
-    method = METHODS[name](**{**QUICK[name][0], **LONGER[name], **more})
+    method = METHODS[name](**{**QUICK[name][0], **LONGER.get(name, {}), **more})
     method.fit(small(modality, 160), ["u"], ["y"] if method.tasks != "none" else [], run=Run(progress=False, device="cpu"))
     return seen, phases
 
@@ -108,8 +108,13 @@ def played(name: str, modality: str, monkeypatch: pytest.MonkeyPatch, **more: An
 @pytest.mark.parametrize(("name", "modality"), [(n, m) for n in LONGER for m in ("image", "table") if m in METHODS[n].modalities])
 def test_a_recorded_move_is_the_move(name, modality, monkeypatch):
     seen, phases = played(name, modality, monkeypatch)
-    assert phases and {place.partition(":")[0] for place in seen} == phases, "every steady phase was held against its recording"
+    assert phases and {place.partition(":")[0] for place in seen} == phases, "every phase is steady, and was held against its recording"
     assert min(seen.values()) >= 3
+
+
+@pytest.mark.parametrize("name", sorted(set(METHODS) - set(LONGER)))
+def test_the_others_play_no_game(name, monkeypatch):
+    assert played(name, "table", monkeypatch) == ({}, set())
 
 
 def test_gap_by_structural_similarity(monkeypatch):

@@ -20,9 +20,9 @@ from privet.nets.symbols import Symbols
 from privet.release import Release
 
 HELD = {"cpu": 5e8, "cuda": 20e9}
-"""Released records of a part are computed once and kept up to this many bytes; beyond it, again for every pass. On a CPU also where
-they take less than SHARE of the memory that is free: features of a few thousand pictures do."""
+"""Released records of a part are computed once and kept up to this many bytes; beyond it, again for every pass."""
 SHARE = 1 / 8
+"""On a CPU they are also kept up to this share of the memory that is free: it holds the features of a few thousand pictures."""
 
 PASSES = 4
 """How many times the mean of k releases is drawn for all records: each is k releases, and later passes see the same ones in turn."""
@@ -53,9 +53,9 @@ class Released:
         self._code: Tensor | None = None
         self._drawn: list[Tensor] = []
         self._turn = 0
-        room = HELD[device.type] and max(HELD[device.type], SHARE * free_memory() if device.type == "cpu" else 0.0)
-        fits = self._bytes() < room
-        self._means = release.network[0] == "averaged" and not self._adds() and PASSES * self._bytes() < room
+        most = room(device)
+        fits = self._bytes() < most
+        self._means = release.network[0] == "averaged" and not self._adds() and PASSES * self._bytes() < most
         if fits:
             self._held = None if self.fresh else self._hold(batch)
             self._code = self._hold(batch, code=True) if self.fresh and self._adds() else None
@@ -178,6 +178,11 @@ class Released:
         if self.release.network[0] == "identity":
             return self.feed.inputs.nbytes if self.feed.resident is None else float("inf")
         return 4.0 * len(self) * float(np.prod(self._shape()))
+
+
+def room(device: torch.device) -> float:
+    """How many bytes the released records of a part may take."""
+    return max(HELD[device.type], SHARE * free_memory() if device.type == "cpu" else 0.0)
 
 
 def _cut(order: Array, size: int) -> list[Array]:
