@@ -17,7 +17,8 @@
     k  does a recorded step compute what a plain one does: weights after the same rounds, and after an interruption
     K  every method as `learn` runs it, on pictures: seconds plain and recorded, and whether they give the same release
     i  every convolution of the step alone: share of a forwards, and backwards to input and to weights
-    s  the step at 64 x 64: seconds until it is recorded and milliseconds from there on, by how its kernels are chosen; on two streams
+    s  the step at 64 x 64: seconds until it is recorded and milliseconds from there on, by how many kernels are tried;
+       on two streams, and whether that learns the same
     m  c with torch.compile's max-autotune: long, not run unless named
 
 Every line is printed when it is known, and --out is written again after every part. A part that fails says why, and the others go on.

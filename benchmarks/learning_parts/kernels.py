@@ -13,6 +13,7 @@ from learning_parts.arithmetic import convolutions, operations
 from learning_parts.bench import Bench, events, release_memory
 from learning_parts.watched import Watched, play
 from learning_parts.works import tiprdc
+from privet import device
 from privet.device import tried_kernels
 from privet.feed import Batch
 from privet.game import Move
@@ -30,23 +31,34 @@ class Untried(Watched):
 
 def part_s(bench: Bench) -> dict[str, Any]:
     """Trying more kernels takes longer and may find faster ones (`None`: the library's choice, untried). And with two streams: the
-    adversary moves while the estimator does, each too small to fill the device."""
+    adversary moves while the estimator does, each too small to fill the device; that must not change what they learn."""
     found: dict[str, Any] = {}
-    before, (height, across) = torch.backends.cudnn.benchmark_limit, bench.square
-    for limit, streams in ((10, 1), (3, 1), (None, 1), (10, 1), (10, 2)):  # the first also pays for waking the device
-        torch.backends.cudnn.benchmark_limit = limit or 10
-        work = tiprdc(bench, (height, across + len(found)), bench.batches[0])  # another shape each time, of which nothing is known yet
+    before, (height, across) = device.KERNELS, bench.square
+    length = (2, 3) if bench.small else (10, 100)
+
+    def timed(label: str, width: int, kind: type[Watched] = Watched, streams: int = 1) -> Tensor:
+        work = tiprdc(bench, (height, width), bench.batches[0])
         if streams == 2:
             work.phase = replace(work.phase, fused=forked(work.players))
-        label = f"{len(found)}: {limit} tried, {streams} stream{'s' if streams > 1 else ''}"
-        try:
-            game = play(bench, work, "recorded", *((2, 3) if bench.small else (10, 100)), Watched if limit else Untried)
-            found[label] = {"until_round_10_s": round(game.before, 2), "ms": round(1e3 * game.each, 3)}  # type: ignore[attr-defined]
-        except Exception as error:
-            found[label] = {"failed": repr(error)[:300]}
-        bench.say(f"s: {height}x{across}, batch {bench.batches[0]}, {label}: {found[label]}")
+        game = play(bench, work, "recorded", *length, kind)
+        found[label] = {"until_round_10_s": round(game.before, 2), "ms": round(1e3 * game.each, 3)}  # type: ignore[attr-defined]
+        return torch.cat([p.detach().float().flatten().cpu() for module in work.modules.values() for p in module.parameters()])
+
+    try:
+        for turn, limit in enumerate((10, 3, None, 10)):  # the first also pays for waking the device
+            device.KERNELS = limit or 10
+            label = f"{turn}: {limit} tried"
+            timed(label, across + turn, Watched if limit else Untried)  # another shape each time, of which nothing is known yet
+            bench.say(f"s: {height}x{across}, batch {bench.batches[0]}, {label}: {found[label]}")
+            release_memory(bench)
+    finally:
+        device.KERNELS = before
+    first = timed("one stream", across + 1)
+    for label, streams in (("one stream again", 1), ("two streams", 2), ("two streams again", 2)):
+        weights = timed(label, across + 1, streams=streams)
+        found[label]["apart"] = float((weights - first).abs().max() / first.abs().max())
+        bench.say(f"s: {label}: {found[label]}, where one stream takes {found['one stream']['ms']} ms")
         release_memory(bench)
-    torch.backends.cudnn.benchmark_limit = before
     return found
 
 

@@ -50,15 +50,24 @@ def ready(device: torch.device) -> None:
         torch.linalg.eigh(torch.eye(2, device=device))
 
 
+KERNELS = 3
+"""How many kernels are tried for a convolution. Ten, torch's own number, took 9 s at the start of TIPRDC on pictures of 64 x 64,
+three take 2 s, and the step is the same (benchmarks/learning.py, parts e and s)."""
+
+
 @contextmanager
 def tried_kernels(device: torch.device) -> Iterator[None]:
     """On a GPU, convolutions take the kernel that was fastest when their shape first came; for work whose shapes repeat."""
-    before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = before or device.type == "cuda"
+    if device.type != "cuda":
+        yield
+        return
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark, cudnn.benchmark_limit
+    cudnn.benchmark, cudnn.benchmark_limit = True, KERNELS
     try:
         yield
     finally:
-        torch.backends.cudnn.benchmark = before
+        cudnn.benchmark, cudnn.benchmark_limit = before
 
 
 class Leash:
