@@ -96,11 +96,12 @@ def tradeoff(among: Sequence[Shown], private: str, task: str) -> Markup:
     """The provider's privacy model across (right is more private), its service up; one line per variant, a point per alpha."""
     points: dict[str, list[Spot]] = {}
     raw: Spot | None = None
+    counted = ""
     for one in among:
         hidden, kept = _private(one, private), one.of(task, "utility")
         if hidden is None or kept is None or not hidden.released or not kept.released:
             continue
-        key = "top_5" if "top_5" in kept.released else "balanced"
+        key, counted = ("top_5", "among its first five, %") if "top_5" in kept.released else ("balanced", "balanced, %")
         x, y = hidden.released["balanced"], kept.released[key]
         said = f"{one.variant}, alpha {one.alpha:g}: {private} {percent(x)} %, {task} {percent(y)} %"
         points.setdefault(one.variant, []).append(Spot(x, y, said))
@@ -109,7 +110,7 @@ def tradeoff(among: Sequence[Shown], private: str, task: str) -> Markup:
     if raw is None:
         return Markup("")
     spots = [*(spot for own in points.values() for spot in own), raw]
-    return _plane(points, [raw], spots, f"Privacy model on {private}, balanced, %", f"Service for {task}, %", flipped=True)
+    return _plane(points, [raw], spots, f"Privacy model on {private}, balanced, %", f"Service for {task}, {counted}", flipped=True)
 
 
 def identification(among: Sequence[Shown]) -> list[tuple[str, Markup]]:
