@@ -118,17 +118,18 @@ def test_data_show_names_every_attribute():
 
 
 _CALL = "from privet.cli import app; from typer.testing import CliRunner; assert {word!r} in CliRunner().invoke(app, {words}).output"
+_HEAVY = ("torch", "pandas", "onnxruntime", "sklearn", "scipy")
 IMPORTS = {
-    "import": "import privet; privet.__version__; dir(privet)",
-    "error": "from privet import PrivetError",
-    "help": _CALL.format(words=["--help"], word="learn"),
-    "help of a verb": _CALL.format(words=["learn", "--help"], word="--private"),
+    "import": ("import privet; privet.__version__; dir(privet)", _HEAVY),
+    "error": ("from privet import PrivetError", _HEAVY),
+    "help": (_CALL.format(words=["--help"], word="learn"), _HEAVY),
+    "help of a verb": (_CALL.format(words=["learn", "--help"], word="--private"), _HEAVY),
+    "learning": ("from privet.work import learn_to; from privet.methods import METHODS", ("privet.auditor", "sklearn", "scipy.stats")),
 }
 
 
-@pytest.mark.parametrize("code", IMPORTS.values(), ids=IMPORTS)
-def test_help_does_not_wait_for_pytorch(code):
-    heavy = "torch", "pandas", "onnxruntime", "sklearn", "scipy"
+@pytest.mark.parametrize(("code", "heavy"), IMPORTS.values(), ids=IMPORTS)
+def test_nobody_waits_for_what_others_need(code, heavy):
     check = f"{code}; import sys; loaded = [m for m in {heavy} if m in sys.modules]; assert not loaded, loaded"
     result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr

@@ -1,27 +1,28 @@
-"""From a user's words to files: read the data, do the work, write the result whole or not at all."""
+"""From a user's words to files: read the data, do the work, write the result whole or not at all.
+
+What only attacking or certifying needs is imported there: who learns need not wait for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from privet.auditor import BATTERIES, audit
-from privet.certify import certification
 from privet.data import load
 from privet.data.dataset import Dataset
 from privet.data.layout import read_layout
 from privet.errors import PrivetError, unknown
-from privet.evidence.certification import Certification
-from privet.evidence.figures import Audit
 from privet.files import writable_folder, write_text
 from privet.foreign import from_onnx, from_vectors
 from privet.game import Run
-from privet.language.beside import texts_beside
 from privet.methods import METHODS, method
 from privet.release import Release
-from privet.report import render_certificate
-from privet.report.markdown import summary
+
+if TYPE_CHECKING:
+    from privet.evidence.certification import Certification
+    from privet.evidence.figures import Audit
 
 
 def learn_to(
@@ -58,6 +59,11 @@ def audit_to(
     `release` is a folder that `privet learn` wrote, an ONNX file, or a parquet file of records that are already released. Where records
     are vectors with texts beside them, in the column `text`, it is asked too which words were in those.
     """
+    from privet.auditor import BATTERIES, audit
+    from privet.evidence.figures import Audit
+    from privet.language.beside import texts_beside
+    from privet.report.markdown import summary
+
     if battery not in BATTERIES:
         raise unknown("battery", battery, BATTERIES)
     earlier = None if raw_from is None else Audit.load(raw_from)
@@ -88,6 +94,9 @@ def certify_to(
 
     With a `target`, the release with the noise chosen for it is written there too; the given one is left as it is.
     """
+    from privet.certify import certification
+    from privet.report import render_certificate
+
     if utility and folder is None:
         raise PrivetError("What noise does to tasks is drawn in a page: give --out as well.")
     if folder is not None and folder.resolve() == release.resolve():

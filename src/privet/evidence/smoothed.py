@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.signal import oaconvolve
-from scipy.stats import norm
 
 Array = npt.NDArray[Any]
 
@@ -56,11 +54,13 @@ def _grid_error(d: int, steps: int) -> float:
     sum_a pi_a * integral |p_a''| <= 4 phi(1) / sigma^2, kinks included. The other half is that a code is shared between
     neighbouring grid points with its mean kept: by Taylor, p_a moves by at most h^2 / 8 * integral |phi''| / sigma^2 in L1.
     """
-    return d * float(norm.pdf(1)) / steps**2
+    return d * math.exp(-0.5) / math.sqrt(2 * math.pi) / steps**2
 
 
 def on_grid(codes: Array, weights: Array, sigma: float, steps: int) -> Value:
     """Sum over a grid of max_a of (weights_a * N_sigma), by convolution: time hardly depends on the number of codes."""
+    from scipy.signal import oaconvolve  # slow to import, and methods that only learn import this module
+
     d, reach = codes.shape[1], REACH * steps
     place = (codes - codes.min(0)) * (steps / sigma)
     corner = np.floor(place).astype(np.int64)

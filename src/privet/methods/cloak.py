@@ -28,7 +28,6 @@ from privet import nets
 from privet.data.dataset import Array, Attribute, Dataset, Modality
 from privet.data.schema import TableSchema
 from privet.errors import PrivetError, unknown
-from privet.evidence.information import gaussian_bound
 from privet.feed import Batch, Feed
 from privet.game import Game, Move, Phase, Player, Run
 from privet.methods.collaborative import model_files
@@ -263,6 +262,8 @@ def asked(service: Service, release: Release, feed: Feed, method: Method) -> dic
 @torch.no_grad()
 def bound(release: Release, feed: Feed) -> dict[str, Any]:
     """Upper bound in bits on what a release tells of a record: `gaussian_bound` on the values that it still tells of."""
+    from privet.evidence.information import gaussian_bound  # with half of scipy, which nobody else here waits for
+
     module = release.module
     assert isinstance(module, Spread)
     told = module.told.flatten()
