@@ -50,7 +50,8 @@ class Boosting(OnVectors):
 TUNED = (
     (("max_iter", 100),),
     (("max_iter", 300), ("learning_rate", 0.05), ("max_leaf_nodes", 15), ("l2_regularization", 1.0)),
-    (("max_iter", 800), ("max_leaf_nodes", 8), ("l2_regularization", 5.0), ("max_features", 0.1)),
+    (("max_iter", 600), ("learning_rate", 0.06), ("l2_regularization", 5.0), ("max_features", 0.1)),
 )
-"""For the strong battery: scikit-learn's own settings first. The last, many small trees that each look at a tenth of the columns, is for
-records of many numbers: on 512 main directions of celeba64, gender is read at 87 % where the first reads 83 % (test n = 4,400)."""
+"""For the strong battery: scikit-learn's own settings first. The last, many trees that each look at a tenth of the columns at a time, is
+for records of many numbers: area under the curve of gender 0.944 on 512 main directions of celeba64, where the first has 0.912; of sex
+0.839 on TIPRDC's whitened features of adult, where it has 0.820."""
