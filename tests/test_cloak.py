@@ -14,7 +14,7 @@ from privet.evidence.information import gaussian_bound
 from privet.game import Run
 from privet.methods.cloak import Cloak, Players, substitute
 from privet.methods.shredder import Shredder
-from privet.nets.mask import Keep, Spread, feature_names, groups, kept
+from privet.nets.mask import Cover, Keep, Spread, feature_names, groups, kept, members
 from privet.report import maps
 from privet.services import Service
 from small import small
@@ -175,6 +175,31 @@ def test_features_of_every_kind_of_record():
     assert picture.unique().numel() == 20 and (picture == picture[:1]).all()
     signal = groups(SignalSchema(2, 7, (0.0, 0.0), (1.0, 1.0)), "auto")
     assert signal.tolist() == [[0] * 7, [1] * 7] and len(feature_names(SignalSchema(2, 7, (0.0,) * 2, (1.0,) * 2), "auto")) == 2
+
+
+@pytest.mark.parametrize(
+    "whose",
+    [
+        groups(TableSchema((Column("a"), Column("b", values=("x", "y", "z")), Column("c"))), "auto"),
+        groups(ImageSchema(3, 4, 5), "auto"),
+        groups(ImageSchema(3, 4, 5), "channel"),
+        groups(ImageSchema(3, 4, 5), "value"),
+    ],
+    ids=["row", "places", "channels", "values"],
+)
+def test_what_a_feature_bears_is_what_its_values_bear_together(whose):
+    dice = torch.Generator().manual_seed(0)
+    unit = 0.1 + torch.rand(whose.shape, generator=dice)
+    cover = Cover(torch.zeros(whose.shape), unit, (0.01, 2.0), 0.0)
+    cover.noise.rho.data = torch.randn(whose.shape, generator=dice)
+    borne = cover.borne(members(whose))
+    sigma = cover.sigma().detach()
+    for feature in whose.unique():
+        own = whose == feature
+        wanted = ((unit[own] * sigma[own]).square().sum() / unit[own].square().sum()).sqrt()
+        assert torch.isclose(borne[feature], wanted)
+    borne.square().mean().backward()
+    assert cover.noise.rho.grad is not None and (cover.noise.rho.grad > 0).all()
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.5, 0.999])

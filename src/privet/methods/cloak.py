@@ -33,7 +33,7 @@ from privet.game import Game, Move, Phase, Player, Run
 from privet.methods.collaborative import model_files
 from privet.methods.method import Method, Problem
 from privet.nets.convolutions import prepare
-from privet.nets.mask import Cover, Keep, Spread, feature_names, groups, kept
+from privet.nets.mask import Cover, Keep, Spread, feature_names, groups, kept, members
 from privet.noise import Noise
 from privet.release import Release
 from privet.services import Service, bring, lesson, untaught
@@ -129,7 +129,8 @@ class Players:
     def __init__(self, problem: Problem, method: Cloak) -> None:
         self.problem, self.method, self.feed = problem, method, problem.feed()
         self.groups = groups(problem.schema, method.by).to(problem.device)
-        self.features = int(self.groups.max()) + 1
+        self.members = members(self.groups)
+        self.features = len(self.members)
         brought = method.brought(problem)
         self.served = [brought.get(task.name) or untaught(problem, task, method.width) for task in problem.utility]
         self.guides = [substitute(problem, task, method.width) for task in problem.utility] if method.black_box else self.served
@@ -169,7 +170,7 @@ class Players:
 
     def borne(self) -> Tensor:
         """The noise that each feature bears."""
-        return self.cover.borne(self.groups, self.features)
+        return self.cover.borne(self.members)
 
     def serve(self, x: Tensor, labels: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Mean loss of the services that guide, and how often they are right."""

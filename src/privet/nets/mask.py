@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.data.schema import Schema, TableSchema
@@ -103,12 +104,12 @@ class Cover(nn.Module):
     def constants(self) -> Tensor:
         return self.mean + self.unit * self.instead.shift
 
-    def borne(self, groups: Tensor, features: int) -> Tensor:
-        """The noise that each of so many features bears as a whole: the root of the sum of its values' variances next to that of their
-        units'. `groups` says whose each value is."""
-        square, where = self.unit.square().flatten(), groups.flatten()
-        noise = square.new_zeros(features).index_add(0, where, square * self.sigma().square().flatten())
-        return (noise / square.new_zeros(features).index_add(0, where, square)).sqrt()
+    def borne(self, members: Tensor) -> Tensor:
+        """The noise that each feature bears as a whole: the root of the sum of its values' variances next to that of their units'.
+        `members` says which values are whose."""
+        square = self.unit.square().flatten()
+        noise, units = (F.pad(part, (0, 1))[members].sum(1) for part in (square * self.sigma().square().flatten(), square))
+        return (noise / units).sqrt()
 
 
 class _Noise(nn.Module):
@@ -207,6 +208,21 @@ def groups(schema: Schema, by: str) -> Tensor:
     if by == "channel":
         return torch.arange(shape[0]).reshape(-1, *(1,) * (len(shape) - 1)).expand(shape).contiguous()
     return values[:1].expand(shape).contiguous() if by == "place" else values
+
+
+def members(groups: Tensor) -> Tensor:
+    """The values of each feature, (features, most that one has), filled up with the number of all values, which is nobody's. Sums along
+    this are the same every time; those that a GPU adds up by `groups`, in the order in which it comes to them, are not.
+
+    >>> members(torch.tensor([0, 1, 1, 2])).tolist()
+    [[0, 4], [1, 2], [3, 4]]
+    """
+    whose = groups.flatten()
+    sizes, order = torch.bincount(whose), torch.argsort(whose, stable=True)
+    place = torch.arange(len(whose), device=whose.device) - (sizes.cumsum(0) - sizes)[whose[order]]
+    table = torch.full((len(sizes), int(sizes.max())), len(whose), device=whose.device)
+    table[whose[order], place] = order
+    return table
 
 
 def feature_names(schema: Schema, by: str) -> list[str]:
