@@ -33,7 +33,7 @@ out = Console(soft_wrap=True, highlight=False)
 
 Data = Annotated[str, typer.Option("--data", help="portraits, toy:gaussian, celeba:DIR, a parquet or CSV file, a folder of pictures")]
 SchemaFile = Annotated[Path | None, typer.Option("--schema", help="TOML file that says what the columns are, where the guess is wrong")]
-Seed = Annotated[int, typer.Option("--seed", help="The same seed on the same machine gives the same result")]
+Seed = Annotated[int, typer.Option("--seed", help="On one machine's CPU the same seed gives the same result")]
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda or auto")]
 Ray = Annotated[str | None, typer.Option("--ray", metavar="auto|HOST:PORT", help="Work on this Ray cluster; docs/scale.md")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results")]

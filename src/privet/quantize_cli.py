@@ -23,7 +23,7 @@ def export(
     utility: Annotated[str, typer.Option(help="Tasks whose figures must hold as well")] = "",
     battery: Annotated[str, typer.Option(help="Which adversaries compare the two: quick, lean, standard or strong")] = "quick",
     schema: Annotated[Path | None, typer.Option("--schema", help="TOML file that says what the columns are")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed on the same machine gives the same result")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="On one machine's CPU the same seed gives the same result")] = 0,
     device: Annotated[str, typer.Option("--device", help="cpu, cuda or auto")] = "auto",
 ) -> None:
     """Write another form of a release, unless an audit finds that it leaks more or serves less."""

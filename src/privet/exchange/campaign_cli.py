@@ -87,7 +87,7 @@ def decoder_(
     schema: Annotated[Path | None, typer.Option("--schema", help="TOML file that says what the columns are")] = None,
     width: Annotated[float, typer.Option(min=0.01, max=4.0, help="Factor on the decoder's layers; less is faster and sees less")] = 1.0,
     steps: Annotated[int, typer.Option(min=1, help="How long to learn")] = 1500,
-    seed: Annotated[int, typer.Option(help="The same seed on the same machine gives the same result")] = 0,
+    seed: Annotated[int, typer.Option(help="On one machine's CPU the same seed gives the same result")] = 0,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto")] = "auto",
 ) -> None:
     """Learn to rebuild pictures from what a release lets through, for participants to see what could be rebuilt of theirs."""

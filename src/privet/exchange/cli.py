@@ -122,7 +122,7 @@ def task(
     data: Annotated[Path, typer.Option("--data", help="export.parquet of a campaign")],
     label: Annotated[str, typer.Option(help="The label to learn")],
     folder: Annotated[Path, typer.Option("--out", help="Folder for model.onnx and task.json")],
-    seed: Annotated[int, typer.Option(help="The same seed on the same machine gives the same result")] = 0,
+    seed: Annotated[int, typer.Option(help="On one machine's CPU the same seed gives the same result")] = 0,
 ) -> None:
     """Train the collector's model on what participants let through, count it on people it has not seen, and keep it."""
     with extra("A task"):

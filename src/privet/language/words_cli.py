@@ -86,7 +86,7 @@ def invert(
     text: Text = None,
     most: Annotated[int, typer.Option(min=1, help="How many of the most frequent words to ask for")] = 300,
     skip: Annotated[int, typer.Option(min=0, help="How many of the very most frequent to leave out")] = 0,
-    seed: Annotated[int, typer.Option(help="The same seed on the same machine gives the same result")] = 0,
+    seed: Annotated[int, typer.Option(help="On one machine's CPU the same seed gives the same result")] = 0,
     device: Device = "auto",
 ) -> None:
     """Ask embeddings which words were in the text: F1, raw and released; with --private, who wrote it as well."""
