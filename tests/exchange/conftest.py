@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from fastapi.testclient import TestClient
 from PIL import Image
-from world import Postgres, World, binaries, headers, postgres
+from world import Postgres, World, bearer, binaries, headers, postgres
 
 from privet.exchange.app import PAGES, Collector, create_app
 from privet.exchange.blobs import open_blobs
@@ -38,7 +38,7 @@ class Running:
 
     def settle(self, made: World) -> str:
         """Open a campaign; its owner's token."""
-        owner = {"authorization": f"Bearer {self.operator}"}
+        owner = bearer(self.operator)
         for name, content in made.manifest.release.all().items():
             assert self.http.put(f"/v1/parts/{content}", content=made.parts[name], headers=owner).status_code == 201
         answer = self.http.post("/v1/campaigns", json={"manifest": made.text, "signature": made.signature}, headers=owner)

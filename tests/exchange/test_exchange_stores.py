@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from world import Postgres, world
+from world import Postgres, bearer, world
 
 from conftest import Start
 from privet.errors import PrivetError
@@ -40,7 +40,7 @@ def test_all_of_it_on_postgresql(start: Start, database: Postgres) -> None:
     assert running.submit(made, "2" * 32).status_code == 403
     path = f"/v1/campaigns/{made.id}"
     assert running.http.delete(f"{path}/submissions/{'0' * 32}", headers={"privet-withdraw": "ab" * 32}).status_code == 204
-    found = running.http.get(f"{path}/figures", headers={"authorization": f"Bearer {owner}"}).json()
+    found = running.http.get(f"{path}/figures", headers=bearer(owner)).json()
     assert (found["records"], found["people"], found["gone"], sum(found["by_day"].values())) == (1, 1, {"withdrawn": 1}, 1)
     assert running.stored(made) == (1, 1)
 
@@ -82,7 +82,7 @@ def test_records_in_s3(start: Start, bucket: str) -> None:
     content = made.body("0" * 32, made.record())
     assert [running.submit(made, "0" * 32, content).status_code for _ in range(2)] == [201, 200]
     assert running.submit(made, "1" * 32).status_code == 201
-    page = running.http.get(f"/v1/campaigns/{made.id}/records", headers={"authorization": f"Bearer {owner}"}).content
+    page = running.http.get(f"/v1/campaigns/{made.id}/records", headers=bearer(owner)).content
     assert content in page
     blobs = running.collector.blobs
     assert isinstance(blobs, Remote)

@@ -32,6 +32,12 @@ from privet.exchange.store import PARTS, Store
 
 SIGMA = 0.4
 STEP = 2.0**-2 / 4096
+KEYS = [f"{k:032x}" for k in range(50)]
+"""Idempotency keys of records."""
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,7 @@ def headers(made: World, submission: str, secret: str, person: str = "00" * 32, 
         "content-type": made.kind, "idempotency-key": submission, "privet-release": made.manifest.release.card,
         "privet-withdraw": hashlib.sha256(bytes.fromhex(secret)).hexdigest(), "privet-person": person,
     }  # fmt: skip
-    return found if invite is None else {**found, "authorization": f"Bearer {invite}"}
+    return found if invite is None else {**found, **bearer(invite)}
 
 
 def port() -> int:
