@@ -12,7 +12,7 @@ from torch import Tensor
 from learning_parts.arithmetic import convolutions, operations
 from learning_parts.bench import Bench, events, release_memory
 from learning_parts.watched import Watched, play
-from learning_parts.works import tiprdc
+from learning_parts.works import apart, tiprdc
 from privet import device
 from privet.device import tried_kernels
 from privet.feed import Batch
@@ -42,7 +42,7 @@ def part_s(bench: Bench) -> dict[str, Any]:
             work.phase = replace(work.phase, fused=forked(work.players))
         game = play(bench, work, "recorded", *length, kind)
         found[label] = {"until_round_10_s": round(game.before, 2), "ms": round(1e3 * game.each, 3)}  # type: ignore[attr-defined]
-        return torch.cat([p.detach().float().flatten().cpu() for module in work.modules.values() for p in module.parameters()])
+        return work.weights()
 
     try:
         for turn, limit in enumerate((10, 3, None, 10)):  # the first also pays for waking the device
@@ -56,7 +56,7 @@ def part_s(bench: Bench) -> dict[str, Any]:
     first = timed("one stream", across + 1)
     for label, streams in (("one stream again", 1), ("two streams", 2), ("two streams again", 2)):
         weights = timed(label, across + 1, streams=streams)
-        found[label]["apart"] = float((weights - first).abs().max() / first.abs().max())
+        found[label]["apart"] = apart(weights, first)
         bench.say(f"s: {label}: {found[label]}, where one stream takes {found['one stream']['ms']} ms")
         release_memory(bench)
     return found

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from learning_parts.bench import Bench, release_memory
 from learning_parts.watched import Watched, play
-from learning_parts.works import Work, gap_work, hedge_work, loaded, run_data, tiprdc
+from learning_parts.works import Work, apart, gap_work, hedge_work, loaded, run_data, tiprdc
 from privet.data.schema import Inputs
 from privet.feed import Batch, Feed, Places
 from privet.game import Game, Phase, Player, Run
@@ -98,7 +98,7 @@ def part_k(bench: Bench) -> dict[str, Any]:
                 work = make()
                 phases = [replace(work.phase, epochs=epochs)]
                 Game(work.modules, phases, work.feed, work.batch, 0, "").play(replace(run, resume=True))
-        return torch.cat([p.detach().float().flatten() for module in work.modules.values() for p in module.parameters()])
+        return work.weights()
 
     found: dict[str, Any] = {}
     makers: dict[str, Callable[[], Work]] = {
@@ -109,13 +109,12 @@ def part_k(bench: Bench) -> dict[str, Any]:
     }  # fmt: skip
     for name, make in makers.items():
         plain = after(make, "plain")
-        top = float(plain.abs().max())
         others = {
             "plain again": ("plain", None),
             "recorded": ("recorded", None),
             "recorded, interrupted": ("recorded", 3 if bench.small else 12),
         }
-        found[name] = {label: float((after(make, *how) - plain).abs().max()) / top for label, how in others.items()}
+        found[name] = {label: apart(after(make, *how), plain) for label, how in others.items()}
         bench.found["k"] = found
         bench.say(f"k: {name}: " + ", ".join(f"{label} {value:.2e}" for label, value in found[name].items()))
         release_memory(bench)
@@ -152,10 +151,9 @@ def part_K(bench: Bench) -> dict[str, Any]:
     for name in SHORT:
         try:
             (plain_s, plain), (again_s, again), (recorded_s, recorded) = (learned(name, pace) for pace in ("plain", "plain", "recorded"))
-            top = float(plain.abs().max())
             found[name] = {
                 "plain_s": round(min(plain_s, again_s), 2), "recorded_s": round(recorded_s, 2),
-                "plain_again": float((again - plain).abs().max()) / top, "recorded": float((recorded - plain).abs().max()) / top,
+                "plain_again": apart(again, plain), "recorded": apart(recorded, plain),
             }  # fmt: skip
         except Exception as error:
             found[name] = {"failed": repr(error)[:300]}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import privet
 from learning_parts.bench import Bench
@@ -73,6 +73,15 @@ class Work:
     feed: Feed
     batch: int
     players: Any = None
+
+    def weights(self) -> Tensor:
+        """Of all networks, one after the other."""
+        return torch.cat([p.detach().float().flatten().cpu() for module in self.modules.values() for p in module.parameters()])
+
+
+def apart(found: Tensor, wanted: Tensor) -> float:
+    """The largest difference, over the largest number wanted."""
+    return float((found - wanted).abs().max() / wanted.abs().max())
 
 
 def tiprdc(bench: Bench, size: tuple[int, int], batch: int, seed: int = 0, n: int | None = None) -> Work:
