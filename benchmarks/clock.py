@@ -66,6 +66,7 @@ def main() -> None:
     watch(tiprdc.Players, "judge", lambda *_: "judging")
     watch(game, "place", lambda *_: "networks to the device")
     watch(game.Game, "_play_phase", lambda self, number, *_: f"{self.phases[number].name}, rounds")
+    watch(game.Game, "_optimiser", lambda *_: "optimisers (torch imports its compiler for the first)")
     watch(checkpoint.Keeper, "save", lambda *_: "checkpoints, copying")
     watch(checkpoint.Keeper, "__exit__", lambda *_: "checkpoints, waiting for the last")
     watch(checkpoint, "_write", lambda *_: "(meanwhile, in a thread: checkpoints)", aside=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -16,8 +17,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from privet import METHODS, Run
-from privet.feed import Batch
+from privet.feed import Batch, Feed
 from privet.game import Game, Phase
+from privet.methods.tiprdc import IN_TURN, TIPRDC, Players
 from privet.turn import Turn
 from small import small
 from test_contract_methods import QUICK
@@ -124,8 +126,6 @@ def test_gap_by_structural_similarity(monkeypatch):
 
 def test_a_number_of_python_is_caught(monkeypatch):
     """The test can fail: a weight that grows from round to round, and is no tensor."""
-    from privet.methods.tiprdc import Players
-
     real, calls = Players.all_at_once, []
 
     def growing(self: Players, batch: Batch) -> Any:
@@ -139,8 +139,6 @@ def test_a_number_of_python_is_caught(monkeypatch):
 
 
 def test_reading_back_is_caught(monkeypatch):
-    from privet.methods.tiprdc import Players
-
     real = Players.all_at_once
 
     def reading(self: Players, batch: Batch) -> Any:
@@ -151,3 +149,36 @@ def test_reading_back_is_caught(monkeypatch):
     monkeypatch.setattr(Players, "all_at_once", reading)
     with pytest.raises(AssertionError, match="cannot be recorded"):
         played("tiprdc", "table", monkeypatch)
+
+
+def _fused() -> tuple[Players, Feed]:
+    method = TIPRDC(width=0.05, batch=16)
+    problem = method.problem(small("image", 80), ["u"], [], [], Run(progress=False))
+    torch.manual_seed(1)
+    return Players(problem, method), problem.feed()
+
+
+def test_a_compiler_sees_the_fused_step_as_one_graph():
+    players, feed = _fused()
+    batch = feed.batch(np.arange(16))
+
+    def objective(x: Tensor, u: Tensor) -> Tensor:
+        return players.all_at_once(Batch(x, {"u": u})).loss
+
+    for net in players.modules().values():
+        net.to(feed.device).eval()
+    compiled = torch.compile(objective, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(batch.x, batch.labels["u"]), objective(batch.x, batch.labels["u"]))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="streams need a GPU")
+@pytest.mark.parametrize("pace", ["plain", "recorded"])
+def test_a_gpu_learns_the_same_on_two_streams_as_on_one(monkeypatch, pace):
+    def weights() -> Tensor:
+        players, feed = _fused()
+        Game(players.modules(), [players.play(20, 1e-3, fused=True)], feed, 16, 0, "").play(Run(progress=False, pace=pace))
+        return torch.cat([p.detach().flatten() for net in players.modules().values() for p in net.parameters()])
+
+    two = weights()
+    monkeypatch.setattr(Players, "_beside", lambda *_: IN_TURN)
+    torch.testing.assert_close(two, weights(), rtol=1e-2, atol=1e-3)

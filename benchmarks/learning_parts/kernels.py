@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,10 +14,7 @@ from learning_parts.watched import Watched, play
 from learning_parts.works import apart, tiprdc
 from privet import device
 from privet.device import tried_kernels
-from privet.feed import Batch
-from privet.game import Move
-from privet.methods.tiprdc import Players as TiprdcPlayers
-from privet.methods.tiprdc import scale_gradient
+from privet.methods.tiprdc import IN_TURN
 
 
 class Untried(Watched):
@@ -30,16 +26,16 @@ class Untried(Watched):
 
 
 def part_s(bench: Bench) -> dict[str, Any]:
-    """Trying more kernels takes longer and may find faster ones (`None`: the library's choice, untried). And with two streams: the
-    adversary moves while the estimator does, each too small to fill the device; that must not change what they learn."""
+    """Trying more kernels takes longer and may find faster ones (`None`: the library's choice, untried). And two streams, as in a
+    game: the adversary moves while the estimator does, each too small to fill the device; that must not change what they learn."""
     found: dict[str, Any] = {}
     before, (height, across) = device.KERNELS, bench.square
     length = (2, 3) if bench.small else (10, 100)
 
     def timed(label: str, width: int, kind: type[Watched] = Watched, streams: int = 1) -> Tensor:
         work = tiprdc(bench, (height, width), bench.batches[0])
-        if streams == 2:
-            work.phase = replace(work.phase, fused=forked(work.players))
+        if streams == 1:
+            work.players._beside = lambda _: IN_TURN
         game = play(bench, work, "recorded", *length, kind)
         found[label] = {"until_round_10_s": round(game.before, 2), "ms": round(1e3 * game.each, 3)}  # type: ignore[attr-defined]
         return work.weights()
@@ -60,26 +56,6 @@ def part_s(bench: Bench) -> dict[str, Any]:
         bench.say(f"s: {label}: {found[label]}, where one stream takes {found['one stream']['ms']} ms")
         release_memory(bench)
     return found
-
-
-def forked(players: TiprdcPlayers) -> Callable[[Batch], Move]:
-    """The fused step of TIPRDC with the adversary's part on a stream of its own; gradients flow back on the stream they came by."""
-    if not torch.cuda.is_available():
-        return players.all_at_once
-    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-
-    def move(batch: Batch) -> Move:
-        z = players.release(batch)
-        here = torch.cuda.current_stream()
-        side.wait_stream(here)
-        with torch.cuda.stream(side):
-            accused = players.accuse(batch, scale_gradient(z, -players.budget))
-        informed = players.inform(batch, scale_gradient(z, 1 - players.budget))
-        here.wait_stream(side)
-        shown = {**accused.figures, **informed.figures, "extractor loss": players.defence(accused, informed)}
-        return Move(accused.loss + informed.loss, shown)
-
-    return move
 
 
 def part_h(bench: Bench) -> dict[str, Any]:

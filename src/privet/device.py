@@ -87,7 +87,7 @@ class Leash:
 
 
 class Lane:
-    """A stream of a GPU beside the main one, for copies that must not wait for the work queued there. Nothing on a CPU."""
+    """A stream of a GPU beside the main one, for what must not wait for the work queued there. Nothing on a CPU."""
 
     def __init__(self, device: torch.device) -> None:
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
@@ -96,6 +96,15 @@ class Lane:
 
     def aside(self) -> AbstractContextManager[Any]:
         return nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
+
+    def after(self, read: Sequence[Tensor]) -> AbstractContextManager[Any]:
+        """Aside, once the main stream has done what it was told so far; `read` are those of its tensors that are needed there."""
+        if self._stream is None:
+            return nullcontext()
+        self._stream.wait_stream(torch.cuda.current_stream())
+        for tensor in read:
+            tensor.record_stream(self._stream)
+        return torch.cuda.stream(self._stream)
 
     def mark(self) -> torch.cuda.Event | None:
         """What was put on the lane so far."""

@@ -24,14 +24,18 @@ from torch import Tensor, nn
 
 from privet import nets
 from privet.data.dataset import Attribute
+from privet.device import Lane
 from privet.errors import PrivetError
 from privet.feed import Batch, Feed
 from privet.game import Game, Move, Phase, Player, Run
 from privet.methods.method import Method, Problem
 from privet.nets.additive import Additive, add
 from privet.noise import Noise
-from privet.parallel import everyone, everyones
+from privet.parallel import everyone, everyones, size
 from privet.release import Release
+
+IN_TURN = Lane(torch.device("cpu"))
+"""No lane: everything on the main stream."""
 
 
 @dataclass(kw_only=True)
@@ -83,6 +87,7 @@ class Players:
         classes = sum(attribute.classes for attribute in self.private)
         self.adversary = plan.classifier(self.shape, classes, method.width)
         self.estimator = plan.estimator(self.shape, classes, method.width)
+        self._lane: Lane | None = None
 
     def modules(self) -> dict[str, nn.Module]:
         return {"extractor": self.extractor, "adversary": self.adversary, "estimator": self.estimator}
@@ -137,10 +142,20 @@ class Players:
     def all_at_once(self, batch: Batch) -> Move:
         """CE - J with the gradient scaled where z enters C (by -lambda) and M (by 1 - lambda): every player's own gradient."""
         z = self.release(batch)
-        accused = self.accuse(batch, scale_gradient(z, -self.budget))
+        lane = self._beside(z.device)
+        with lane.after([z, *batch.labels.values()]):
+            accused = self.accuse(batch, scale_gradient(z, -self.budget))
         informed = self.inform(batch, scale_gradient(z, 1 - self.budget))
+        lane.join(lane.mark(), [accused.loss, *accused.figures.values()])
         shown = {**accused.figures, **informed.figures, "extractor loss": self.defence(accused, informed)}
         return Move(accused.loss + informed.loss, shown)
+
+    def _beside(self, device: torch.device) -> Lane:
+        """For the adversary, whose layers leave much of a GPU idle; none for a compiler, and for processes, which speak in turn."""
+        if device.type != "cuda" or size() > 1 or torch.compiler.is_compiling():
+            return IN_TURN
+        self._lane = self._lane or Lane(device)
+        return self._lane
 
     @torch.inference_mode()
     def judge(self, feed: Feed) -> dict[str, Any]:
