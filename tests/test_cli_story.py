@@ -104,6 +104,16 @@ def test_unfinished_work_is_not_written_over(tmp_path):
     assert (tmp_path / "checkpoint.safetensors").read_bytes() == b"hours of work"
 
 
+def test_a_column_of_names_is_left_out_and_named(tmp_path):
+    rows = [f"Person {i},{i % 7},{['Bonn', 'Kiel'][i % 3 == 0]},{i % 2}" for i in range(200)]
+    (tmp_path / "people.csv").write_text("\n".join(["name,age,town,sick", *rows]))
+    words = ["learn", "leace", "--data", tmp_path / "people.csv", "--private", "sick", "--device", "cpu", "--out", tmp_path / "r"]
+    result = CliRunner().invoke(cli.app, [str(word) for word in words])
+    assert result.exit_code == 0 and "Left out of the input: name." in result.stderr
+    card = (tmp_path / "r" / "card.json").read_text()
+    assert "Kiel" in card and "Person" not in card
+
+
 def test_resume_without_a_checkpoint_is_a_start(story, tmp_path):
     _run(*LEARN, *SMALL, "--resume", "--out", tmp_path / "hedge")
     first, second = ((room / "hedge" / "weights.safetensors").read_bytes() for room in (story.room, tmp_path))

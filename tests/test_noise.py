@@ -65,12 +65,17 @@ def test_numbers_of_a_record_and_of_its_neighbour_are_not_related(law):
     assert all(abs(np.corrcoef(a, b)[0, 1]) < 6 / np.sqrt(len(a)) for a, b in pairs)
 
 
+def _in_common(a, b) -> float:
+    """Share of the numbers of a that are among those of b; of 200 in float32, a few may be by chance."""
+    return float(np.isin(a, b).mean())
+
+
 @pytest.mark.parametrize("law", LAWS)
 def test_fresh_without_a_seed_and_the_same_with_one(law):
     noise = Noise(law, (5,), 1.0)
-    assert not np.isin(noise.draw(40), noise.draw(40)).any()
+    assert _in_common(noise.draw(40), noise.draw(40)) < 0.05
     np.testing.assert_array_equal(noise.draw(40, seed=7), noise.draw(40, seed=7))
-    assert not np.isin(noise.draw(40, seed=7), noise.draw(40, seed=8)).any()
+    assert _in_common(noise.draw(40, seed=7), noise.draw(40, seed=8)) < 0.05
 
 
 def test_without_a_seed_no_generator_of_the_process_is_asked():
@@ -80,7 +85,7 @@ def test_without_a_seed_no_generator_of_the_process_is_asked():
         np.random.seed(0)  # noqa: NPY002 - the global generator is what must not matter
         torch.manual_seed(0)
         drawn.append(noise.draw(40))
-    assert not np.isin(*drawn).any()
+    assert _in_common(*drawn) < 0.05
 
 
 @pytest.mark.parametrize("way", ["draw", "sample"])

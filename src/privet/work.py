@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING
 from privet.data import load
 from privet.data.dataset import Dataset
 from privet.data.layout import read_layout
+from privet.data.schema import TableSchema
 from privet.errors import PrivetError, unknown
 from privet.files import writable_folder, write_text
 from privet.foreign import from_onnx, from_vectors
 from privet.game import Run
 from privet.methods import METHODS, method
+from privet.methods.method import Problem
+from privet.progress import console
 from privet.release import Release
 
 if TYPE_CHECKING:
@@ -34,7 +37,10 @@ def learn_to(
     chosen = method(name).from_words(settings, budget=_dialled(name, budget, target), seed=seed)
     data = load(spec, schema)
     run = Run(folder, resume, device, rounds_between=checkpoint_rounds)
-    chosen.problem(data, private, utility, without, run)
+    problem = chosen.problem(data, private, utility, without, run)
+    unused = _unused(problem, [*private, *utility, *without])
+    if unused:
+        console.print(f"Left out of the input: {', '.join(unused)}. No two people share a value there, and the card would name theirs.")
     undo = writable_folder(folder)
     try:
         if not resume and (folder / "checkpoint.safetensors").exists():
@@ -47,6 +53,14 @@ def learn_to(
         undo()
         raise
     return release
+
+
+def _unused(problem: Problem, without: Sequence[str]) -> list[str]:
+    """Columns that were not left out by the user, and are not in the input."""
+    if not isinstance(problem.schema, TableSchema):
+        return []
+    used = {column.name for column in problem.schema.columns}
+    return [name for name in problem.data.records.columns if name not in used and name not in without]
 
 
 def audit_to(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privet.data.dataset import Attribute, Dataset
-from privet.data.schema import PAD, TableSchema, TextSchema, learn_schema, schema_from_json
+from privet.data.schema import PAD, SHARED, TableSchema, TextSchema, learn_schema, schema_from_json
 from privet.errors import PrivetError
+from privet.game import Run
+from privet.methods.leace import LEACE
 
 
 def dataset(modality: str, records: object, n: int) -> Dataset:
@@ -60,6 +63,32 @@ def test_private_columns_are_no_input_and_some_column_must_be_left() -> None:
         learn_schema(data, without=["flag", "size", "colour"])
     with pytest.raises(PrivetError, match="colour"):
         learn_schema(data, without=["color"])
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.lists(st.sampled_from("abcdefgh"), max_size=4)), min_size=1, max_size=30))
+def test_a_card_names_what_two_people_have(said: list[tuple[int, list[str]]]) -> None:
+    who = np.array([person for person, _ in said])
+    texts = np.array([" ".join(words) for _, words in said], dtype=object)
+    shared = {w for w in "abcdefgh" if len({person for person, words in said if w in words}) >= SHARED}
+    data = replace(dataset("text", texts, len(said)), part_of=np.zeros(len(said), np.int8), person=who)
+    schema = learn_schema(data, people=SHARED)
+    assert isinstance(schema, TextSchema) and set(schema.words) == shared
+    frame = pd.DataFrame({"n": np.arange(len(said)), "first": [words[0] if words else None for _, words in said]})
+    schema = learn_schema(replace(data, modality="table", records=frame), people=SHARED)
+    values = {w for w in "abcdefgh" if len({person for person, words in said if words[:1] == [w]}) >= SHARED}
+    assert isinstance(schema, TableSchema) and {v for column in schema.columns for v in column.values} == values
+
+
+def test_methods_learn_without_what_one_person_has_and_raw_records_keep_it() -> None:
+    frame = table()
+    frame["name"] = [f"Ada {i}" for i in range(80)]
+    frame.loc[0, "colour"] = "mauve"
+    data = replace(dataset("table", frame, 80), part_of=np.zeros(80, np.int8))
+    raw, schema = learn_schema(data, ["flag"]), LEACE().problem(data, ["flag"], [], [], Run(device="cpu")).schema
+    assert isinstance(raw, TableSchema) and [len(c.values) for c in raw.columns] == [0, 3, 80]
+    assert isinstance(schema, TableSchema) and [(c.name, c.values) for c in schema.columns] == [("size", ()), ("colour", ("blue", "red"))]
+    with pytest.raises(PrivetError, match="one person alone"):
+        LEACE().problem(data, ["flag"], [], ["size", "colour"], Run(device="cpu"))
 
 
 @given(st.lists(st.lists(st.sampled_from(["ja", "nein", "l'été", "42", "!"]), min_size=1, max_size=20), min_size=1, max_size=8))

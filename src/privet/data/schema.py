@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -227,11 +227,15 @@ def split_words(text: str) -> list[str]:
     return _WORD.findall(str(text).lower())
 
 
-def learn_schema(data: Dataset, without: Sequence[str] = (), words: int = 20_000) -> Schema:
+SHARED = 2
+"""People who must have a word, or a value of a column, before it is written into the card of a release, which anybody may read."""
+
+
+def learn_schema(data: Dataset, without: Sequence[str] = (), words: int = 20_000, people: int = 1) -> Schema:
     """The schema of `data`, with all statistics and vocabularies taken from its *fit* part.
 
     `without` names table columns that must not be part of the input: the private attributes, the tasks, and whatever
-    the user leaves out.
+    the user leaves out. Words and values that fewer than `people` have are left out; so are columns of which nothing is left.
     """
     fit = data.part("fit")
     if data.modality == "image":
@@ -242,16 +246,18 @@ def learn_schema(data: Dataset, without: Sequence[str] = (), words: int = 20_000
         _, channels, time = windows.shape
         return SignalSchema(channels, time, tuple(windows.mean(axis=(0, 2))), tuple(np.where(std > 0, std, 1.0)))
     if data.modality == "text":
-        counts = Counter(word for text in data.records[fit.rows] for word in split_words(text))
-        return TextSchema(tuple(word for word, n in counts.most_common(words) if n > 1))
+        texts = [split_words(text) for text in data.records[fit.rows]]
+        counts, owners = Counter(word for text in texts for word in text), _owners(texts, fit.people)
+        return TextSchema(tuple(word for word, n in counts.most_common(words) if n > 1 and owners[word] >= people))
     for name in without:
         if name not in data.records.columns and name not in data.attributes:
             raise unknown("column", name, data.records.columns)
     frame = data.records.iloc[fit.rows]
-    columns = tuple(_column(name, frame[name]) for name in frame.columns if name not in without)
-    if not columns:
-        raise PrivetError(f"No column of {data.name} is left as input once private attributes and tasks are taken out.")
-    return TableSchema(columns)
+    columns = [_column(name, frame[name], fit.people, people) for name in frame.columns if name not in without]
+    if not any(columns):
+        taken = "private attributes, tasks and values that one person alone has" if people > 1 else "private attributes and tasks"
+        raise PrivetError(f"No column of {data.name} is left as input once {taken} are taken out.")
+    return TableSchema(tuple(column for column in columns if column))
 
 
 def schema_from_json(value: dict[str, Any]) -> Schema:
@@ -267,14 +273,21 @@ def schema_from_json(value: dict[str, Any]) -> Schema:
     return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in rest.items()})
 
 
-def _column(name: str, values: pd.Series) -> Column:
+def _column(name: str, values: pd.Series, person: Array, people: int) -> Column | None:
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
         seen = numbers[np.isfinite(numbers)]
         std = float(seen.std()) if len(seen) else 1.0
         return Column(name, float(seen.mean()) if len(seen) else 0.0, std if std > 0 else 1.0)
-    counts = Counter(word for word in values.map(_word) if word)
-    return Column(name, values=tuple(sorted(word for word, _ in counts.most_common(100))))
+    each = values.map(_word)
+    counts, owners = Counter(word for word in each if word), _owners([[word] for word in each], person)
+    shared = tuple(sorted(word for word, _ in counts.most_common(100) if owners[word] >= people))
+    return Column(name, values=shared) if shared or not counts else None
+
+
+def _owners(said: Iterable[Iterable[str]], person: Array) -> Counter[str]:
+    """How many people have each word."""
+    return Counter(word for word, _ in {(word, who) for words, who in zip(said, person.tolist(), strict=True) for word in words})
 
 
 def _places(column: pd.Series, values: Sequence[str]) -> Array:

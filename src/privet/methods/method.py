@@ -14,7 +14,7 @@ import torch
 
 import privet
 from privet.data.dataset import PARTS, Attribute, Dataset, Modality
-from privet.data.schema import Schema, learn_schema
+from privet.data.schema import SHARED, Schema, learn_schema
 from privet.device import pick
 from privet.errors import PrivetError, unknown
 from privet.feed import Feed
@@ -105,7 +105,7 @@ class Method(ABC):
         data.require_classes(classes, "utility")
         kept = [data.attribute(name) for name in utility]
         data.require_records("fit")
-        schema = learn_schema(data, [*private, *utility, *without])
+        schema = learn_schema(data, [*private, *utility, *without], people=SHARED)
         return Problem(schema, data, tuple(hidden), tuple(kept), pick(run.device))
 
     def _refuse_masks(self, data: Dataset, private: Sequence[str], utility: Sequence[str]) -> None:
