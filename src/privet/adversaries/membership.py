@@ -38,7 +38,7 @@ MOST = 4000
 """People a side, drawn at random where there are more."""
 RECORDS = 4
 """Records of a person that are looked at, drawn at random where there are more."""
-AT_ONCE = 1 << 25
+AT_ONCE = 1 << 22
 """Distances held at a time."""
 NEAR = (1, 5)
 """Neighbours whose distances are looked at."""

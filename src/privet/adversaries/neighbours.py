@@ -14,7 +14,7 @@ from privet.adversaries.vectors import Answer, OnVectors
 from privet.adversaries.white import as_they_are, whitening
 from privet.data.dataset import Array, Attribute
 
-AT_ONCE = 1 << 25
+AT_ONCE = 1 << 22
 """Distances held at a time."""
 
 Near = Callable[[Tensor, int], Tensor]

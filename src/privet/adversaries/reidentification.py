@@ -32,7 +32,7 @@ LEAST = 10
 """People with two records that a measure needs to be learned from, and as many others to be chosen on."""
 DRAWS = 4
 """Draws of gallery and probe that a measure is chosen by; what is reported is one draw, so that every person counts once."""
-AT_ONCE = 1 << 25
+AT_ONCE = 1 << 22
 """Scores held at a time."""
 SHRINK = (0.02, 0.3)
 """How far the within-person covariance is drawn to its mean: little where there are many people, much where there are few."""

@@ -18,6 +18,8 @@ from torch import Tensor, nn
 
 TINY = 1e-30
 """Where no kernel reaches, all values are equally likely."""
+ROOM = 2**20
+"""Kernels held at once where no gradient is asked for. Larger arrays leave the cache, and are asked of the system anew each time."""
 
 
 class Memory(nn.Module):
@@ -49,15 +51,21 @@ def success(z: Tensor, codes: Tensor, values: Tensor, around: Tensor, around_val
 
 def _success(z: Tensor, codes: Tensor, values: Tensor, around: Tensor, around_values: Tensor, sigma: float, classes: int) -> Tensor:
     among, whose = torch.cat([codes, around]), torch.cat([values, around_values])
-    apart = z.square().sum(1, keepdim=True) + among.square().sum(1) - 2 * z @ among.T
-    near = apart / (-2 * sigma**2)
-    # Only ratios count: the nearest kernel of each row is taken as 1, so that none of them vanishes.
-    kernel = (near - near.detach().amax(1, keepdim=True)).exp()
-    kernel = kernel * (1 - torch.eye(len(z), len(among), device=z.device))
-    member = F.one_hot(whose.clamp(min=0), classes).to(kernel.dtype) * (whose >= 0).unsqueeze(1)
-    inside = F.one_hot(values.clamp(min=0), classes).to(kernel.dtype) * (values >= 0).unsqueeze(1)
-    density = kernel @ member / (member.sum(0) - inside).clamp(min=1) + TINY
+    member = F.one_hot(whose.clamp(min=0), classes).to(z.dtype) * (whose >= 0).unsqueeze(1)
+    inside = F.one_hot(values.clamp(min=0), classes).to(z.dtype) * (values >= 0).unsqueeze(1)
+    rows = len(z) if torch.is_grad_enabled() else max(1, ROOM // len(among))
+    near = torch.cat([_near(z[start : start + rows], start, among, sigma) @ member for start in range(0, len(z), rows)])
+    density = near / (member.sum(0) - inside).clamp(min=1) + TINY
     best = (density / density.sum(1, keepdim=True)).amax(1)
     present = inside.sum(0) > 0
     weights = (inside / inside.sum(0).clamp(min=1)).sum(1) / present.sum().clamp(min=1)
     return (weights * best).sum()
+
+
+def _near(z: Tensor, start: int, among: Tensor, sigma: float) -> Tensor:
+    """The kernels (n, among) at z, whose own codes are among[start:]; those count nothing."""
+    apart = z.square().sum(1, keepdim=True) + among.square().sum(1) - 2 * z @ among.T
+    near = apart / (-2 * sigma**2)
+    # Only ratios count: the nearest kernel of each row is taken as 1, so that none of them vanishes.
+    kernel = (near - near.detach().amax(1, keepdim=True)).exp()
+    return torch.diagonal_scatter(kernel, kernel.new_zeros(len(z)), start)
