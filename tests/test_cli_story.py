@@ -106,10 +106,10 @@ def test_unfinished_work_is_not_written_over(tmp_path):
 
 def test_a_column_of_names_is_left_out_and_named(tmp_path):
     rows = [f"Person {i},{i % 7},{['Bonn', 'Kiel'][i % 3 == 0]},{i % 2}" for i in range(200)]
-    (tmp_path / "people.csv").write_text("\n".join(["name,age,town,sick", *rows]))
+    (tmp_path / "people.csv").write_text("\n".join(["[name],age,town,sick", *rows]))
     words = ["learn", "leace", "--data", tmp_path / "people.csv", "--private", "sick", "--device", "cpu", "--out", tmp_path / "r"]
     result = CliRunner().invoke(cli.app, [str(word) for word in words])
-    assert result.exit_code == 0 and "Left out of the input: name." in result.stderr
+    assert result.exit_code == 0 and "Left out of the input: [name]." in result.stderr
     card = (tmp_path / "r" / "card.json").read_text()
     assert "Kiel" in card and "Person" not in card
 

@@ -11,6 +11,7 @@ from torch import nn
 from privet.certify import certify_release
 from privet.errors import PrivetError
 from privet.game import Run
+from privet.methods import matching
 from privet.methods.aiming import OTHERS, people_of
 from privet.methods.hedge import Hedge, _Players
 from privet.methods.matching import Memory, success
@@ -39,6 +40,19 @@ def test_success_of_three_values_and_of_missing_ones():
     assert _value(torch.zeros(900, 1), values, 0.5, 3) == pytest.approx(1 / 3, abs=1e-3)
     missing = torch.where(values == 2, -1, values)
     assert _value(apart, missing, 0.5, 3) == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("room", [1, 700, 2**20])
+def test_success_in_blocks_is_success_at_once(room, monkeypatch):
+    """Blocks of one row, of some with a rest, and one block; each row leaves out the kernel on its own code."""
+    random = torch.Generator().manual_seed(0)
+    codes, around = torch.rand(50, 2, generator=random), torch.rand(30, 2, generator=random)
+    values, others = (torch.randint(-1, 3, (n,), generator=random) for n in (50, 30))
+    z = codes + 0.1 * torch.randn(codes.shape, generator=random)
+    monkeypatch.setattr(matching, "ROOM", room)
+    with torch.no_grad():
+        blocks = success(z, codes, values, around, others, 0.1, 3)
+    torch.testing.assert_close(blocks, success(z, codes, values, around, others, 0.1, 3))
 
 
 def test_success_by_hand():

@@ -40,7 +40,8 @@ def learn_to(
     problem = chosen.problem(data, private, utility, without, run)
     unused = _unused(problem, [*private, *utility, *without])
     if unused:
-        console.print(f"Left out of the input: {', '.join(unused)}. No two people share a value there, and the card would name theirs.")
+        said = f"Left out of the input: {', '.join(unused)}. No two people share a value there, and the card would name theirs."
+        console.print(said, markup=False, highlight=False, soft_wrap=True)
     undo = writable_folder(folder)
     try:
         if not resume and (folder / "checkpoint.safetensors").exists():

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -246,9 +246,16 @@ def learn_schema(data: Dataset, without: Sequence[str] = (), words: int = 20_000
         _, channels, time = windows.shape
         return SignalSchema(channels, time, tuple(windows.mean(axis=(0, 2))), tuple(np.where(std > 0, std, 1.0)))
     if data.modality == "text":
-        texts = [split_words(text) for text in data.records[fit.rows]]
-        counts, owners = Counter(word for text in texts for word in text), _owners(texts, fit.people)
-        return TextSchema(tuple(word for word, n in counts.most_common(words) if n > 1 and owners[word] >= people))
+        counts: Counter[str] = Counter()
+        owners: dict[str, set[int]] = defaultdict(set)
+        for text, who in zip(data.records[fit.rows], fit.people.tolist(), strict=True):
+            said = split_words(text)
+            counts.update(said)
+            for word in said if people > 1 else ():
+                if len(owners[word]) < people:
+                    owners[word].add(who)
+        common = [word for word, n in counts.most_common(words) if n > 1]
+        return TextSchema(tuple(word for word in common if people == 1 or len(owners[word]) == people))
     for name in without:
         if name not in data.records.columns and name not in data.attributes:
             raise unknown("column", name, data.records.columns)
@@ -280,14 +287,10 @@ def _column(name: str, values: pd.Series, person: Array, people: int) -> Column 
         std = float(seen.std()) if len(seen) else 1.0
         return Column(name, float(seen.mean()) if len(seen) else 0.0, std if std > 0 else 1.0)
     each = values.map(_word)
-    counts, owners = Counter(word for word in each if word), _owners([[word] for word in each], person)
+    counts = Counter(word for word in each if word)
+    owners = pd.Series(person).groupby(each.to_numpy()).nunique() if people > 1 else counts
     shared = tuple(sorted(word for word, _ in counts.most_common(100) if owners[word] >= people))
     return Column(name, values=shared) if shared or not counts else None
-
-
-def _owners(said: Iterable[Iterable[str]], person: Array) -> Counter[str]:
-    """How many people have each word."""
-    return Counter(word for word, _ in {(word, who) for words, who in zip(said, person.tolist(), strict=True) for word in words})
 
 
 def _places(column: pd.Series, values: Sequence[str]) -> Array:
