@@ -1,13 +1,16 @@
-"""`privet apply` against bare onnxruntime: the same graph, batches and threads on one batch that stays in memory. The goal: 0.85.
+"""`privet apply` against bare onnxruntime: the same graph, batches and threads on one batch that
+stays in memory. The goal: 0.85.
 
     python benchmarks/apply.py                                   rows and pictures, a few minutes
     python benchmarks/apply.py --rows 1000000 --pictures 100000  the sizes of the goal
 
-Releases are of networks at their published width that have learned nothing: hedge and TIPRDC's extractor, on rows of thirteen columns and
-on JPEGs of CelebA's size brought to 64 x 64. Ours and the reference take turns; a ratio is the reference's seconds over ours for as many
-records, reading, decoding, encoding, noise, writing and syncing included. Beside it: the same of processor seconds, which other programs
-on the machine do not change; the ratio to onnxruntime's default settings (all cores on one batch of 256); and the peak memory of the
-command in a process of its own. The exit code is 1 under the goal or over 1 GB.
+Releases are of networks at their published width that have learned nothing: hedge and TIPRDC's
+extractor, on rows of thirteen columns and on JPEGs of CelebA's size brought to 64 x 64. Ours and
+the reference take turns; a ratio is the reference's seconds over ours for as many records, reading,
+decoding, encoding, noise, writing and syncing included. Beside it: the same of processor seconds,
+which other programs on the machine do not change; the ratio to onnxruntime's default settings (all
+cores on one batch of 256); and the peak memory of the command in a process of its own. The exit
+code is 1 under the goal or over 1 GB.
 """
 
 from __future__ import annotations
@@ -26,14 +29,14 @@ import numpy as np
 import pandas as pd
 from loading import spread
 
-from privet.apply import BATCH, apply
-from privet.bench import machine
-from privet.bench.cases import bare, extractor, hedge, photographs
-from privet.data import load
+from privet.benchmarking.cases import bare, extractor, hedge, photographs
+from privet.benchmarking.ratios import machine
+from privet.core.progress import console
 from privet.data.schema import ImageSchema, learn_schema
-from privet.progress import console
-from privet.release import Release
-from privet.runtime import read_graph, session
+from privet.data.sources import load
+from privet.release.apply import BATCH, apply
+from privet.release.release import Release
+from privet.release.runtime import read_graph, session
 
 GOAL, MEMORY = 0.85, 1e9
 
@@ -43,7 +46,11 @@ def main() -> int:
     words.add_argument("--rows", type=int, default=100_000)
     words.add_argument("--pictures", type=int, default=1_000)
     words.add_argument("--turns", type=int, default=3)
-    words.add_argument("--cases", nargs="+", default=["hedge-rows", "tiprdc-rows", "hedge-pictures", "tiprdc-pictures"])
+    words.add_argument(
+        "--cases",
+        nargs="+",
+        default=["hedge-rows", "tiprdc-rows", "hedge-pictures", "tiprdc-pictures"],
+    )
     words.add_argument("--folder", type=Path, help="where files go for the time being")
     given = words.parse_args()
     before, result = machine(), {}
@@ -52,11 +59,20 @@ def main() -> int:
         makers = {"hedge": hedge, "tiprdc": extractor}
         for case in given.cases:
             method, kind = case.split("-")
-            source, schema, n = inputs(folder, kind, given.rows if kind == "rows" else given.pictures)
-            result[case] = measure(makers[method](schema, folder / case), source, n, folder, given.turns)
+            source, schema, n = inputs(
+                folder, kind, given.rows if kind == "rows" else given.pictures
+            )
+            result[case] = measure(
+                makers[method](schema, folder / case), source, n, folder, given.turns
+            )
             console.print(case, json.dumps(result[case]), highlight=False)
-    met = all(found["over_bare"]["median"] >= GOAL and found["peak_bytes"] < MEMORY for found in result.values())
-    sys.stdout.write(json.dumps({"goal": GOAL, "goal_met": met, **result, "machine": before}, indent=2) + "\n")
+    met = all(
+        found["over_bare"]["median"] >= GOAL and found["peak_bytes"] < MEMORY
+        for found in result.values()
+    )
+    sys.stdout.write(
+        json.dumps({"goal": GOAL, "goal_met": met, **result, "machine": before}, indent=2) + "\n"
+    )
     return 0 if met else 1
 
 
@@ -69,7 +85,10 @@ def inputs(folder: Path, kind: str, n: int) -> tuple[Path, Any, int]:
     if not path.exists():
         columns: dict[str, Any] = {f"n{i}": rng.standard_normal(n) for i in range(6)}
         sizes = (7, 16, 7, 15, 6, 5, 42)
-        columns |= {f"c{i}": np.array([f"value {j}" for j in range(size)])[rng.integers(0, size, n)] for i, size in enumerate(sizes)}
+        columns |= {
+            f"c{i}": np.array([f"value {j}" for j in range(size)])[rng.integers(0, size, n)]
+            for i, size in enumerate(sizes)
+        }
         pd.DataFrame(columns).to_parquet(path)
         pd.read_parquet(path).head(2_000).to_parquet(folder / "some.parquet")
     return path, learn_schema(load(folder / "some.parquet", progress=False)), n
@@ -104,11 +123,14 @@ def default(release: Path, n: int) -> Callable[[], object]:
 
 
 def peak_bytes(release: Path, source: Path, out: Path) -> int:
-    """Of the command, told by itself: what a parent is told about its child counts the parent's own memory, too."""
-    code = "import re, sys; from pathlib import Path; from privet.cli import app; app(sys.argv[1:], standalone_mode=False); "
+    """Of the command, told by itself: what a parent is told about its child counts the parent's own
+    memory, too."""
+    code = "import re, sys; from pathlib import Path; from privet.cli.main import app; app(sys.argv[1:], standalone_mode=False); "
     code += "print(re.search(r'VmHWM:\\s*(\\d+)', Path('/proc/self/status').read_text())[1])"
     words = [sys.executable, "-c", code, "apply", release, source, "--out", out]
-    return 1024 * int(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1])
+    return 1024 * int(
+        subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
+    )
 
 
 def seconds(work: Callable[[], object]) -> tuple[float, float]:

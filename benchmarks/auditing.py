@@ -1,11 +1,13 @@
-"""A whole audit, in seconds: a private attribute, a task where there is one, undeclared attributes, people, what can be rebuilt.
+"""A whole audit, in seconds: a private attribute, a task where there is one, undeclared attributes,
+people, what can be rebuilt.
 
     python benchmarks/auditing.py --data adult.parquet                                                      goal: 60 s on two cores
     python benchmarks/auditing.py --data celeba64.parquet --release r --private Male --utility "" --battery strong --device cuda --goal 180
 
-Without a release it is the identity, so that every attacker has all there is to learn; figures of raw records, which an earlier
-audit of the same data has (`raw_from`), are left out. Beside the seconds of the whole, those of every adversary on the private attribute
-and the task, in which the two of them that run at the same time count both. The exit code is 1 over the goal.
+Without a release it is the identity, so that every attacker has all there is to learn; figures of
+raw records, which an earlier audit of the same data has (`raw_from`), are left out. Beside the
+seconds of the whole, those of every adversary on the private attribute and the task, in which the
+two of them that run at the same time count both. The exit code is 1 over the goal.
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ from loading import spread
 from memory import machine
 
 import privet
+from privet.core.progress import console
 from privet.data.schema import learn_schema
-from privet.progress import console
-from privet.release import Release
+from privet.release.release import Release
 
 
 def main() -> int:
@@ -36,7 +38,11 @@ def main() -> int:
     words.add_argument("--private", default="sex")
     words.add_argument("--utility", default="income")
     words.add_argument("--battery", default="standard")
-    words.add_argument("--release", type=Path, help="a folder of `privet learn`; the records as they are without it")
+    words.add_argument(
+        "--release",
+        type=Path,
+        help="a folder of `privet learn`; the records as they are without it",
+    )
     words.add_argument("--device", default="cpu")
     words.add_argument("--goal", type=float, default=60.0)
     words.add_argument("--repetitions", type=int, default=3)
@@ -44,11 +50,24 @@ def main() -> int:
     before = machine()
     data = privet.load(given.data)
     utility = [given.utility] if given.utility else []
-    release = Release.load(given.release) if given.release else Release.identity(learn_schema(data, [given.private, *utility]))
+    release = (
+        Release.load(given.release)
+        if given.release
+        else Release.identity(learn_schema(data, [given.private, *utility]))
+    )
     turns, last = [], None
     for _ in range(given.repetitions):
         start, worked = time.monotonic(), time.process_time()
-        last = privet.audit(release, data, utility, given.battery, private=[given.private], raw=False, device=given.device, progress=False)
+        last = privet.audit(
+            release,
+            data,
+            utility,
+            given.battery,
+            private=[given.private],
+            raw=False,
+            device=given.device,
+            progress=False,
+        )
         turns.append((time.monotonic() - start, time.process_time() - worked, last))
         console.print(f"{turns[-1][0]:.1f} s, of processors {turns[-1][1]:.1f} s", highlight=False)
     assert last is not None, "at least one repetition"
@@ -60,14 +79,25 @@ def main() -> int:
         "processor_seconds": spread([worked for _, worked, _ in turns]),
         "seconds_of": {
             reading.attribute: {
-                finding.adversary: spread([said.reading(reading.attribute).released[place].seconds for _, _, said in turns])
+                finding.adversary: spread(
+                    [
+                        said.reading(reading.attribute).released[place].seconds
+                        for _, _, said in turns
+                    ]
+                )
                 for place, finding in enumerate(reading.released)
             }
             for reading in last.readings
         },
         "rebuilt": {one.decoder: round(one.value, 4) for one in last.rebuilt},
-        "people": {one.attack: {name: round(figure.value, 4) for name, figure in one.figures.items()} for one in last.people},
-        "balanced_accuracy": {r.attribute: {f.adversary: round(f.score.value, 4) for f in r.released} for r in last.readings},
+        "people": {
+            one.attack: {name: round(figure.value, 4) for name, figure in one.figures.items()}
+            for one in last.people
+        },
+        "balanced_accuracy": {
+            r.attribute: {f.adversary: round(f.score.value, 4) for f in r.released}
+            for r in last.readings
+        },
         "threads": torch.get_num_threads(),
         "machine": before,
     }

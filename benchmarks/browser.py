@@ -1,11 +1,13 @@
-"""Milliseconds a browser takes to release one 64 x 64 picture, in float and in int8, by the runtime that Privet's pages carry.
+"""Milliseconds a browser takes to release one 64 x 64 picture, in float and in int8, by the runtime
+that Privet's pages carry.
 
     python benchmarks/browser.py                               untrained TIPRDC and hedge at full width
     python benchmarks/browser.py --release DIR --int8 DIR      two releases of yours
 
-Both graphs run in one page of headless Chromium and take turns; the ratio is float's time over int8's in one turn. One WASM thread, and
-as many as there are cores where the page is cross-origin isolated. Random pictures: what is in a picture changes nothing. Needs
-playwright, Chromium and the built pages (make web).
+Both graphs run in one page of headless Chromium and take turns; the ratio is float's time over
+int8's in one turn. One WASM thread, and as many as there are cores where the page is cross-origin
+isolated. Random pictures: what is in a picture changes nothing. Needs playwright, Chromium and the
+built pages (make web).
 """
 
 from __future__ import annotations
@@ -26,16 +28,22 @@ from typing import Any
 from loading import spread
 
 import privet
-from privet.bench import machine
-from privet.bench.cases import extractor, hedge
-from privet.data.portraits import portraits
+from privet.auditing.int8 import quantise
+from privet.benchmarking.cases import extractor, hedge
+from privet.benchmarking.ratios import machine
+from privet.core.progress import console
+from privet.data.portraits.source import portraits
 from privet.data.schema import ImageSchema
-from privet.progress import console
-from privet.quantize import quantise
-from privet.release import Release
+from privet.release.release import Release
 
 VENDOR = Path(privet.__file__).parent / "exchange" / "pages" / "static" / "vendor"
-QUIET = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run")
+QUIET = (
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
 PAGE = """<!doctype html><script type="module">
 import * as ort from "./ort.wasm.min.mjs";
 ort.env.wasm.wasmPaths = { mjs: "./ort-wasm-simd-threaded.mjs", wasm: "./ort-wasm-simd-threaded.wasm" };
@@ -63,15 +71,25 @@ def main() -> int:
     words = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     words.add_argument("--release", type=Path, help="a float release of pictures")
     words.add_argument("--int8", type=Path, help="the same by  privet export --int8")
-    words.add_argument("--methods", nargs="+", default=["tiprdc", "hedge"], choices=["tiprdc", "hedge"])
+    words.add_argument(
+        "--methods", nargs="+", default=["tiprdc", "hedge"], choices=["tiprdc", "hedge"]
+    )
     words.add_argument("--turns", type=int, default=5)
     words.add_argument("--runs", type=int, default=10, help="pictures a turn")
     given = words.parse_args()
     before, result = machine(), {}
     with tempfile.TemporaryDirectory(prefix="privet-browser-") as name:
         folder = Path(name)
-        pairs = {"given": (given.release, given.int8)} if given.release and given.int8 else made(folder, given.methods)
-        for file in ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"):
+        pairs = (
+            {"given": (given.release, given.int8)}
+            if given.release and given.int8
+            else made(folder, given.methods)
+        )
+        for file in (
+            "ort.wasm.min.mjs",
+            "ort-wasm-simd-threaded.mjs",
+            "ort-wasm-simd-threaded.wasm",
+        ):
             shutil.copy(VENDOR / file, folder / file)
         (folder / "page.html").write_text(PAGE, encoding="utf-8")
         for method, two in pairs.items():
@@ -79,28 +97,43 @@ def main() -> int:
                 shutil.copy(release / "release.onnx", folder / f"{method}-{form}.onnx")
             for threads in (1, before["cores"]):
                 key = f"{method}, {threads} thread{'s' * (threads > 1)}"
-                result[key] = in_chromium(folder, method, Release.load(two[0]), threads, given.turns, given.runs)
+                result[key] = in_chromium(
+                    folder, method, Release.load(two[0]), threads, given.turns, given.runs
+                )
                 console.print(key, json.dumps(result[key]), highlight=False)
     sys.stdout.write(json.dumps({**result, "machine": before}, indent=2) + "\n")
     return 0
 
 
 def made(folder: Path, methods: list[str]) -> dict[str, tuple[Path, Path]]:
-    """Networks at their published width that have learned nothing, for 64 x 64 pictures; scales from random pictures."""
+    """Networks at their published width that have learned nothing, for 64 x 64 pictures; scales
+    from random pictures."""
     pairs = {}
     for method in methods:
-        path = {"tiprdc": extractor, "hedge": hedge}[method](ImageSchema(3, 64, 64), folder / method)
+        path = {"tiprdc": extractor, "hedge": hedge}[method](
+            ImageSchema(3, 64, 64), folder / method
+        )
         release = Release.load(path)
-        quantise(release, replace(portraits(100, progress=False), records=release.schema.random(100))).save(folder / f"{method}-8")
+        quantise(
+            release, replace(portraits(100, progress=False), records=release.schema.random(100))
+        ).save(folder / f"{method}-8")
         pairs[method] = (path, folder / f"{method}-8")
     return pairs
 
 
-def in_chromium(folder: Path, method: str, release: Release, threads: int, turns: int, runs: int) -> dict[str, Any]:
+def in_chromium(
+    folder: Path, method: str, release: Release, threads: int, turns: int, runs: int
+) -> dict[str, Any]:
     from playwright.sync_api import sync_playwright
 
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Isolated, directory=str(folder)))
+    found = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Isolated, directory=str(folder))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         with sync_playwright() as play:
@@ -111,10 +144,14 @@ def in_chromium(folder: Path, method: str, release: Release, threads: int, turns
             told = page.evaluate(
                 "words => window.measure(words)",
                 {
-                    "names": [f"{method}-{form}.onnx" for form in ("float", "int8")], "shape": list(release.schema.shape),
-                    "noise": None if release.noise is None else list(release.noise.shape), "threads": threads, "turns": turns, "runs": runs,
+                    "names": [f"{method}-{form}.onnx" for form in ("float", "int8")],
+                    "shape": list(release.schema.shape),
+                    "noise": None if release.noise is None else list(release.noise.shape),
+                    "threads": threads,
+                    "turns": turns,
+                    "runs": runs,
                 },
-            )  # fmt: skip
+            )
             version = browser.version
             browser.close()
     finally:
@@ -124,7 +161,9 @@ def in_chromium(folder: Path, method: str, release: Release, threads: int, turns
         "float_ms": round(statistics.median(plain), 1),
         "int8_ms": round(statistics.median(small), 1),
         "float_over_int8": spread([a / b for a, b in zip(plain, small, strict=True)]),
-        "bytes": {form: (folder / f"{method}-{form}.onnx").stat().st_size for form in ("float", "int8")},
+        "bytes": {
+            form: (folder / f"{method}-{form}.onnx").stat().st_size for form in ("float", "int8")
+        },
         "cross_origin_isolated": told["isolated"],
         "chromium": version,
     }
@@ -133,7 +172,11 @@ def in_chromium(folder: Path, method: str, release: Release, threads: int, turns
 class Isolated(http.server.SimpleHTTPRequestHandler):
     """Files with the headers that let a page use threads."""
 
-    extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript", ".wasm": "application/wasm"}  # noqa: RUF012
+    extensions_map = {  # noqa: RUF012
+        **http.server.SimpleHTTPRequestHandler.extensions_map,
+        ".mjs": "text/javascript",
+        ".wasm": "application/wasm",
+    }
 
     def end_headers(self) -> None:
         self.send_header("Cross-Origin-Opener-Policy", "same-origin")

@@ -1,7 +1,9 @@
-"""Runs `privet` with the words given and writes where its seconds went: `python benchmarks/clock.py FILE.json learn tiprdc ...`
+"""Runs `privet` with the words given and writes where its seconds went: `python benchmarks/clock.py
+FILE.json learn tiprdc ...`
 
-For benchmarks/learning.py. Every piece is watched from outside, on the host's clock; pieces do not overlap, but for what the thread that
-writes checkpoints does meanwhile. BEGAN in the environment says when the process was started (seconds since 1970).
+For benchmarks/learning.py. Every piece is watched from outside, on the host's clock; pieces do not
+overlap, but for what the thread that writes checkpoints does meanwhile. BEGAN in the environment
+says when the process was started (seconds since 1970).
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 FIRST = 10
-"""Rounds of a phase that count as its beginning: kernels are chosen in them, and the step is recorded."""
+"""Rounds of a phase that count as its beginning: kernels are chosen in them, and the step is
+recorded."""
 spent: dict[str, float] = {}
 inner: list[float] = [0.0]
 """Seconds that watched pieces within the one under way took themselves."""
@@ -27,7 +30,8 @@ def add(label: str, seconds: float) -> None:
 
 
 def watch(owner: Any, name: str, label: Callable[..., str], aside: bool = False) -> None:
-    """Count the seconds of a function under a label, less those of watched ones inside it; `aside`: it runs in another thread."""
+    """Count the seconds of a function under a label, less those of watched ones inside it; `aside`:
+    it runs in another thread."""
     real = getattr(owner, name)
 
     @wraps(real)
@@ -52,10 +56,12 @@ def main() -> None:
     began = float(os.environ.get("BEGAN", time.time()))
     import torch
 
-    import privet.cli
-    from privet import checkpoint, game, graph, release, work
+    import privet.cli.main
+    from privet import commands as work
     from privet.methods import tiprdc
     from privet.methods.method import Method, Problem
+    from privet.release import graph, release
+    from privet.train import checkpoint, game
 
     add("starting and importing", time.time() - began)
     start = time.perf_counter()
@@ -66,7 +72,9 @@ def main() -> None:
     watch(tiprdc.Players, "judge", lambda *_: "judging")
     watch(game, "place", lambda *_: "networks to the device")
     watch(game.Game, "_play_phase", lambda self, number, *_: f"{self.phases[number].name}, rounds")
-    watch(game.Game, "_optimiser", lambda *_: "optimisers (torch imports its compiler for the first)")
+    watch(
+        game.Game, "_optimiser", lambda *_: "optimisers (torch imports its compiler for the first)"
+    )
     watch(checkpoint.Keeper, "save", lambda *_: "checkpoints, copying")
     watch(checkpoint.Keeper, "__exit__", lambda *_: "checkpoints, waiting for the last")
     watch(checkpoint, "_write", lambda *_: "(meanwhile, in a thread: checkpoints)", aside=True)
@@ -94,7 +102,15 @@ def main() -> None:
         privet.cli.main()
     finally:
         add("the rest", time.perf_counter() - start - inner[0])
-        path.write_text(json.dumps({"s": {k: round(v, 2) for k, v in spent.items()}, "rounds": seen, "ended": time.time()}))
+        path.write_text(
+            json.dumps(
+                {
+                    "s": {k: round(v, 2) for k, v in spent.items()},
+                    "rounds": seen,
+                    "ended": time.time(),
+                }
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@
     python benchmarks/exchange.py kills                 20 kills during 2,000 submissions, on SQLite and on PostgreSQL
     python benchmarks/exchange.py fuzz                  20,000 malformed bodies
 
-`load` sends sealed records of 4 kB over 64 connections to `privet serve`, and to a FastAPI handler that reads the same body and commits
-one row to the same kind of database with the same settings; they take turns, and change who begins. The goal is a ratio of 0.6. The
-exit code is 1 where it is missed, where an acknowledged record is lost or doubled, where an orphan is left, or where rubbish gets
-another answer than 4xx.
+`load` sends sealed records of 4 kB over 64 connections to `privet serve`, and to a FastAPI handler
+that reads the same body and commits one row to the same kind of database with the same settings;
+they take turns, and change who begins. The goal is a ratio of 0.6. The exit code is 1 where it is
+missed, where an acknowledged record is lost or doubled, where an orphan is left, or where rubbish
+gets another answer than 4xx.
 """
 
 from __future__ import annotations
@@ -40,13 +41,15 @@ from memory import machine
 from rubbish import malformed
 from world import Server, binaries, port, postgres, settle, world
 
-from privet.exchange.store import Store, engine
-from privet.progress import console
+from privet.core.progress import console
+from privet.exchange.collector.store import Store, engine
 
 GOAL = 0.6
 
 
-async def drive(at: int, requests: list[tuple[str, bytes]], connections: int) -> tuple[float, list[float]]:
+async def drive(
+    at: int, requests: list[tuple[str, bytes]], connections: int
+) -> tuple[float, list[float]]:
     """Seconds for all of them, and of each."""
     queue = iter(requests)
     times: list[float] = []
@@ -90,7 +93,12 @@ def answers(at: int, seconds: float = 60.0) -> None:
 
 
 def load(options: argparse.Namespace) -> bool:
-    found: dict[str, Any] = {"machine": machine(), "connections": options.connections, "bytes": 0, "databases": {}}
+    found: dict[str, Any] = {
+        "machine": machine(),
+        "connections": options.connections,
+        "bytes": 0,
+        "databases": {},
+    }
     good = True
     with databases(options.databases) as each:
         for name, db in each:
@@ -100,12 +108,18 @@ def load(options: argparse.Namespace) -> bool:
             found["databases"][name] = result
             good &= result["ratio"] >= GOAL
     for name, result in found["databases"].items():
-        _say(f"{name}: {found['bytes']} bytes, {len(result['ratios'])} rounds of {options.records} over {options.connections} connections")
+        _say(
+            f"{name}: {found['bytes']} bytes, {len(result['ratios'])} rounds of {options.records} over {options.connections} connections"
+        )
         for who in ("privet", "bare"):
             one = result[who]
             rates = f"{statistics.median(one['per_second']):.0f}/s ({min(one['per_second']):.0f} to {max(one['per_second']):.0f})"
-            _say(f"  {who:<7} {rates}, p50 {one['p50_ms']} ms, p99 {one['p99_ms']} ms, processor {one['processor_ms']} ms a record")
-        _say(f"  ratio   {result['ratio']} ({min(result['ratios'])} to {max(result['ratios'])}); goal {GOAL}")
+            _say(
+                f"  {who:<7} {rates}, p50 {one['p50_ms']} ms, p99 {one['p99_ms']} ms, processor {one['processor_ms']} ms a record"
+            )
+        _say(
+            f"  ratio   {result['ratio']} ({min(result['ratios'])} to {max(result['ratios'])}); goal {GOAL}"
+        )
     sys.stdout.write(json.dumps(found, indent=1) + "\n")
     return good
 
@@ -124,7 +138,9 @@ def _load(folder: Path, db: str | None, options: argparse.Namespace) -> dict[str
     server = Server(folder / "ours", db).start()
     bare_port = port()
     bare_db = db or f"sqlite:///{folder / 'bare.db'}"
-    bare = subprocess.Popen([sys.executable, __file__, "bare", "--db", bare_db, "--port", str(bare_port)])
+    bare = subprocess.Popen(
+        [sys.executable, __file__, "bare", "--db", bare_db, "--port", str(bare_port)]
+    )
     rates: dict[str, list[float]] = {"privet": [], "bare": []}
     times: dict[str, list[float]] = {"privet": [], "bare": []}
     work = {"privet": 0.0, "bare": 0.0}
@@ -133,7 +149,10 @@ def _load(folder: Path, db: str | None, options: argparse.Namespace) -> dict[str
         answers(bare_port)
         size = len(requests_for(made, 1)[0][1].partition(b"\r\n\r\n")[2])
         for turn in range(options.turns + 1):
-            both = [("privet", server.port, None, server.process.pid), ("bare", bare_port, "/bare", bare.pid)]
+            both = [
+                ("privet", server.port, None, server.process.pid),
+                ("bare", bare_port, "/bare", bare.pid),
+            ]
             for who, at, path, pid in both if turn % 2 else both[::-1]:
                 batch = requests_for(made, options.records if turn else 200, path)
                 before = worked(pid)
@@ -142,7 +161,9 @@ def _load(folder: Path, db: str | None, options: argparse.Namespace) -> dict[str
                     rates[who].append(len(batch) / seconds)
                     times[who] += each
                     work[who] += worked(pid) - before
-                    _say(f"{(db or 'sqlite').partition(':')[0].partition('+')[0]} {who}: {rates[who][-1]:.0f}/s")
+                    _say(
+                        f"{(db or 'sqlite').partition(':')[0].partition('+')[0]} {who}: {rates[who][-1]:.0f}/s"
+                    )
     finally:
         server.stop()
         bare.terminate()
@@ -151,22 +172,34 @@ def _load(folder: Path, db: str | None, options: argparse.Namespace) -> dict[str
     for who in rates:
         ordered = sorted(times[who])
         result[who] = {
-            "per_second": [round(rate, 1) for rate in rates[who]], "p50_ms": round(1000 * statistics.median(ordered), 2),
-            "p99_ms": round(1000 * ordered[int(0.99 * len(ordered))], 2), "processor_ms": round(1000 * work[who] / len(ordered), 3),
-        }  # fmt: skip
+            "per_second": [round(rate, 1) for rate in rates[who]],
+            "p50_ms": round(1000 * statistics.median(ordered), 2),
+            "p99_ms": round(1000 * ordered[int(0.99 * len(ordered))], 2),
+            "processor_ms": round(1000 * work[who] / len(ordered), 3),
+        }
     ratios = [a / b for a, b in zip(rates["privet"], rates["bare"], strict=True)]
-    return {**result, "ratios": [round(r, 3) for r in ratios], "ratio": round(statistics.median(ratios), 3)}
+    return {
+        **result,
+        "ratios": [round(r, 3) for r in ratios],
+        "ratio": round(statistics.median(ratios), 3),
+    }
 
 
 def worked(pid: int) -> float:
-    """Seconds of processor time that a process has had: of use where others want the processor too."""
+    """Seconds of processor time that a process has had: of use where others want the processor
+    too."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def bare(options: argparse.Namespace) -> bool:
     """The reference: reads the body, commits one row."""
-    rows = sa.Table("bare", sa.MetaData(), sa.Column("id", sa.String(32), primary_key=True), sa.Column("size", sa.Integer))
+    rows = sa.Table(
+        "bare",
+        sa.MetaData(),
+        sa.Column("id", sa.String(32), primary_key=True),
+        sa.Column("size", sa.Integer),
+    )
     where = engine(options.db)
     rows.metadata.create_all(where)
     app = FastAPI()
@@ -190,14 +223,20 @@ def kills(options: argparse.Namespace) -> bool:
     with databases(options.databases) as each:
         for name, db in each:
             with tempfile.TemporaryDirectory(prefix="privet-kills-") as place:
-                found["databases"][name] = killed(Path(place), db, options.kills, options.records, options.connections)
+                found["databases"][name] = killed(
+                    Path(place), db, options.kills, options.records, options.connections
+                )
             console.print(f"{name}: {found['databases'][name]}", highlight=False)
     sys.stdout.write(json.dumps(found, indent=1) + "\n")
-    return all(result["lost"] == result["doubled"] == result["orphans"] == 0 for result in found["databases"].values())
+    return all(
+        result["lost"] == result["doubled"] == result["orphans"] == 0
+        for result in found["databases"].values()
+    )
 
 
 def fuzz(options: argparse.Namespace) -> bool:
-    """Malformed submissions over real sockets, to an open and to a sealed campaign: only refusals, nothing stored, still up."""
+    """Malformed submissions over real sockets, to an open and to a sealed campaign: only refusals,
+    nothing stored, still up."""
     statuses: Counter[int] = Counter()
     stored = 0
     with tempfile.TemporaryDirectory(prefix="privet-fuzz-") as place:
@@ -231,26 +270,42 @@ def fuzz(options: argparse.Namespace) -> bool:
         stored = sum(len(store.rows(made.id, 0, 10)) for made in campaigns)
         blobs = sum(path.parent.name != "parts" for path in (folder / "blobs").glob("*/*"))
         ended = server.stop()
-    found = {"statuses": dict(statuses), "rows": stored, "blobs": blobs, "exit_code": ended, "seconds": round(seconds, 1)}
+    found = {
+        "statuses": dict(statuses),
+        "rows": stored,
+        "blobs": blobs,
+        "exit_code": ended,
+        "seconds": round(seconds, 1),
+    }
     sys.stdout.write(json.dumps({"machine": machine(), **found}, indent=1) + "\n")
-    return all(400 <= status < 500 for status in statuses) and not stored and not blobs and ended == 0
+    return (
+        all(400 <= status < 500 for status in statuses) and not stored and not blobs and ended == 0
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
     for name in ("load", "kills", "fuzz"):
         verb = verbs.add_parser(name)
         verb.add_argument("--databases", nargs="+", default=["sqlite", "postgresql"])
         verb.add_argument("--connections", type=int, default=64)
-        verb.add_argument("--records", type=int, default={"load": 3000, "kills": 2000, "fuzz": 20_000}[name])
+        verb.add_argument(
+            "--records", type=int, default={"load": 3000, "kills": 2000, "fuzz": 20_000}[name]
+        )
         verb.add_argument("--turns", type=int, default=5)
         verb.add_argument("--kills", type=int, default=20)
     reference = verbs.add_parser("bare")
     reference.add_argument("--db", required=True)
     reference.add_argument("--port", type=int, required=True)
     options = parser.parse_args()
-    sys.exit(0 if {"load": load, "kills": kills, "fuzz": fuzz, "bare": bare}[options.verb](options) else 1)
+    sys.exit(
+        0
+        if {"load": load, "kills": kills, "fuzz": fuzz, "bare": bare}[options.verb](options)
+        else 1
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Learning on a GPU: TIPRDC through the product's own loop, against its published step in the same run.
+"""Learning on a GPU: TIPRDC through the product's own loop, against its published step in the same
+run.
 
     PYTHONPATH=src python3 benchmarks/learning.py --out learning.json [--data celeba64.parquet] [--parts a,b,c] [--small]
 
@@ -21,8 +22,9 @@
        on two streams, and whether that learns the same
     m  c with torch.compile's max-autotune: long, not run unless named
 
-Every line is printed when it is known, and --out is written again after every part. A part that fails says why, and the others go on.
-`--small` is for trying the script out on a CPU; its figures mean nothing.
+Every line is printed when it is known, and --out is written again after every part. A part that
+fails says why, and the others go on. `--small` is for trying the script out on a CPU; its figures
+mean nothing.
 """
 
 from __future__ import annotations
@@ -47,9 +49,24 @@ from learning_parts.runs import part_E, part_e
 DEFAULT = "k,d,f,g,e"
 
 PARTS: dict[str, Callable[[Bench], dict[str, Any]]] = {
-    "a": part_a, "A": part_A, "b": part_b, "c": part_c, "d": part_d, "D": part_D, "e": part_e, "E": part_E,
-    "f": part_f, "F": part_F, "g": part_g, "h": part_h, "i": part_i, "k": part_k, "K": part_K, "m": part_m, "s": part_s,
-}  # fmt: skip
+    "a": part_a,
+    "A": part_A,
+    "b": part_b,
+    "c": part_c,
+    "d": part_d,
+    "D": part_D,
+    "e": part_e,
+    "E": part_E,
+    "f": part_f,
+    "F": part_F,
+    "g": part_g,
+    "h": part_h,
+    "i": part_i,
+    "k": part_k,
+    "K": part_K,
+    "m": part_m,
+    "s": part_s,
+}
 
 
 def main() -> int:
@@ -58,7 +75,9 @@ def main() -> int:
     words.add_argument("--data", help="celeba64.parquet; drawn portraits without it")
     words.add_argument("--parts", default=DEFAULT)
     words.add_argument("--small", action="store_true")
-    words.add_argument("--seconds", type=float, default=540.0, help="after these, no further part is begun")
+    words.add_argument(
+        "--seconds", type=float, default=540.0, help="after these, no further part is begun"
+    )
     words.add_argument("--keep", type=Path, help="where the release of e or E is to stay")
     given = words.parse_args()
     unknown = set(given.parts.split(",")) - set(PARTS)
@@ -75,7 +94,10 @@ def main() -> int:
         try:
             bench.found[letter] = PARTS[letter](bench)
         except Exception as error:
-            bench.found[letter] = {"failed": repr(error), "where": traceback.format_exc().splitlines()[-12:]}
+            bench.found[letter] = {
+                "failed": repr(error),
+                "where": traceback.format_exc().splitlines()[-12:],
+            }
             bench.say(f"{letter}: FAILED {error!r}\n" + "\n".join(bench.found[letter]["where"]))
         bench.found.setdefault("took", {})[letter] = round(time.monotonic() - start, 1)
         bench.write()

@@ -1,14 +1,16 @@
-"""Private words a second, as a multiple of a plain loop's, and that a word's nearest is the one brute force finds.
+"""Private words a second, as a multiple of a plain loop's, and that a word's nearest is the one
+brute force finds.
 
 The goal: 50,000 words/s on two cores.
 
     OMP_NUM_THREADS=2 python benchmarks/words.py
     OMP_NUM_THREADS=2 python benchmarks/words.py --vectors glove100.parquet
 
-20,000 words with vectors of 100 numbers, drawn or from a file. What is timed is `PrivateWords.change`: noise from the operating
-system's generator and the nearest word, without reading and writing texts, which is timed beside it. The plain loop does the same word
-by word with numpy - a direction, a length, all distances, the least of them - and takes turns with it. The exit code is 1 where the
-median is under the goal, or where a nearest word is not the nearest.
+20,000 words with vectors of 100 numbers, drawn or from a file. What is timed is
+`PrivateWords.change`: noise from the operating system's generator and the nearest word, without
+reading and writing texts, which is timed beside it. The plain loop does the same word by word with
+numpy - a direction, a length, all distances, the least of them - and takes turns with it. The exit
+code is 1 where the median is under the goal, or where a nearest word is not the nearest.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ import torch
 from loading import spread
 from memory import machine
 
-from privet.language.vocabulary import Vocabulary
-from privet.language.words import PrivateWords
-from privet.progress import console
+from privet.core.progress import console
+from privet.data.word_vectors import Vocabulary
+from privet.language.private_words import PrivateWords
 
 GOAL = 50_000
 
@@ -45,9 +47,15 @@ def main() -> int:
     vocabulary = (
         Vocabulary.read(asked.vectors)
         if asked.vectors
-        else Vocabulary.of([f"word{i}" for i in range(asked.words)], 0.5 * random.standard_normal((asked.words, asked.dimension)))
+        else Vocabulary.of(
+            [f"word{i}" for i in range(asked.words)],
+            0.5 * random.standard_normal((asked.words, asked.dimension)),
+        )
     )
-    words, codes = PrivateWords(vocabulary, asked.epsilon, asked.device), random.integers(1, len(vocabulary), asked.changed)
+    words, codes = (
+        PrivateWords(vocabulary, asked.epsilon, asked.device),
+        random.integers(1, len(vocabulary), asked.changed),
+    )
     words.change(codes[:2000])
     rates, ratios = [], []
     for _ in range(asked.repetitions):
@@ -56,13 +64,21 @@ def main() -> int:
         rates.append(len(codes) / (time.monotonic() - start))
         plain = loop(words, codes[: asked.looped])
         ratios.append(rates[-1] / plain)
-        console.print(f"{rates[-1]:,.0f} words/s, {ratios[-1]:,.0f} times a plain loop's {plain:,.0f}", highlight=False)
+        console.print(
+            f"{rates[-1]:,.0f} words/s, {ratios[-1]:,.0f} times a plain loop's {plain:,.0f}",
+            highlight=False,
+        )
     told = {
-        "goal": GOAL, "words_per_second": spread(rates), "times_a_plain_loop": spread(ratios),
+        "goal": GOAL,
+        "words_per_second": spread(rates),
+        "times_a_plain_loop": spread(ratios),
         "text_words_per_second": reading(vocabulary, codes[:200_000]),
-        "not_nearest": wrong(words, 2000), "vocabulary": list(vocabulary.points.shape), "epsilon": asked.epsilon,
-        "threads": torch.get_num_threads(), "machine": before,
-    }  # fmt: skip
+        "not_nearest": wrong(words, 2000),
+        "vocabulary": list(vocabulary.points.shape),
+        "epsilon": asked.epsilon,
+        "threads": torch.get_num_threads(),
+        "machine": before,
+    }
     sys.stdout.write(json.dumps(told, indent=2) + "\n")
     return int(float(np.median(rates)) < GOAL or told["not_nearest"] > 0)
 
@@ -88,7 +104,8 @@ def reading(vocabulary: Vocabulary, codes: np.ndarray) -> int:
 
 
 def wrong(words: PrivateWords, n: int) -> int:
-    """How many of n points get a word that is further away than another, beyond the rounding of single precision."""
+    """How many of n points get a word that is further away than another, beyond the rounding of
+    single precision."""
     points = words.vocabulary.points.astype(np.float64)
     y = 1.2 * np.random.default_rng(1).standard_normal((n, points.shape[1]))
     found = words.nearest(torch.from_numpy(y.astype(np.float32))).cpu().numpy()

@@ -1,4 +1,5 @@
-"""What every test shares: a cache of its own, one thread, and the real data where it lies beside the repository."""
+"""What every test shares: a cache of its own, one thread, and the real data where it lies beside
+the repository."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
-    """Small networks are slower on several threads, and figures would depend on how many there are."""
+    """Small networks are slower on several threads, and figures would depend on how many there
+    are."""
     try:
         import torch
     except ImportError:
@@ -40,16 +42,22 @@ def _one_thread() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Tests that share something costly, a module's fixture or one learned release, go to the same process.
+    """Tests that share something costly, a module's fixture or one learned release, go to the same
+    process.
 
-    xdist's own `loadgroup` does nothing with pytest 9.2, which names tests in another way than xdist 3.8 expects.
+    xdist's own `loadgroup` does nothing with pytest 9.2, which names tests in another way than
+    xdist 3.8 expects.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path, _, rest = nodeid.partition("::")
-            return f"{path} {rest.partition('[')[2]}" if path.endswith("test_contract_methods.py") else path
+            return (
+                f"{path} {rest.partition('[')[2]}"
+                if path.endswith("test_contract_methods.py")
+                else path
+            )
 
     return Together(config, log)
 

@@ -1,4 +1,5 @@
-"""Records that give an attribute away in a known way, and by how much: what an auditor has to find."""
+"""Records that give an attribute away in a known way, and by how much: what an auditor has to
+find."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import pandas as pd
 
 from privet.data.dataset import Attribute, Dataset
 from privet.data.schema import Column, ImageSchema, TableSchema
-from privet.release import Release
+from privet.release.release import Release
 
 FLIP = 0.11
 """A bit that is turned over this often tells 1 - h(0.11) = 0.5 bits of itself."""
@@ -28,7 +29,8 @@ def xor(n: int, d: int, rng: np.random.Generator):
 
 
 def fortieth(n: int, d: int, rng: np.random.Generator):
-    """Along the 40th principal component, which holds a two-thousandth of the variance; turned at random. Also 11 in 100 wrong."""
+    """Along the 40th principal component, which holds a two-thousandth of the variance; turned at
+    random. Also 11 in 100 wrong."""
     u = rng.integers(0, 2, n)
     said = np.where(rng.random(n) < FLIP, 1 - u, u)
     x = rng.standard_normal((n, d))
@@ -38,9 +40,11 @@ def fortieth(n: int, d: int, rng: np.random.Generator):
 
 
 def parity(n: int, d: int, rng: np.random.Generator):
-    """Grey pictures of 32 x 32 whose pixels are all even, or all one beside an even number: no eye and no smooth function sees it.
+    """Grey pictures of 32 x 32 whose pixels are all even, or all one beside an even number: no eye
+    and no smooth function sees it.
 
-    One more as often as one less, so that odd pictures are no brighter than even ones on average over their pixels.
+    One more as often as one less, so that odd pictures are no brighter than even ones on average
+    over their pixels.
     """
     u = rng.integers(0, 2, n)
     said = np.where(rng.random(n) < FLIP, 1 - u, u)
@@ -49,7 +53,8 @@ def parity(n: int, d: int, rng: np.random.Generator):
 
 
 def total(n: int, d: int, rng: np.random.Generator):
-    """Pictures whose pixels add up to an even or an odd number: any one pixel alone says nothing."""
+    """Pictures whose pixels add up to an even or an odd number: any one pixel alone says
+    nothing."""
     u = rng.integers(0, 2, n)
     said = np.where(rng.random(n) < FLIP, 1 - u, u)
     pictures = np.clip(128 + 30 * rng.standard_normal((n, 1, 32, 32)), 0, 254).astype(np.uint8)

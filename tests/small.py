@@ -1,13 +1,14 @@
-"""Small data sets of every modality whose attributes are readable by construction: `u` to hide, `y` to keep."""
+"""Small data sets of every modality whose attributes are readable by construction: `u` to hide, `y`
+to keep."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from privet.data.attributes import code
+from privet.data.attribute_codes import code
 from privet.data.dataset import Dataset
-from privet.data.parts import assign
+from privet.data.splitting import assign
 
 WORDS = [f"word{i}" for i in range(30)]
 
@@ -25,7 +26,18 @@ def small(modality: str, n: int = 400, seed: int = 0, people: int | None = None)
     part, notes = assign(n, person, None, seed)
     attributes = {name: attribute for name, (attribute, _) in coded.items()}
     labels = {name: column for name, (_, column) in coded.items()}
-    return Dataset(f"small {modality}", modality, records, attributes, labels, part, np.arange(n), f"{modality}{seed}", person, notes)
+    return Dataset(
+        f"small {modality}",
+        modality,
+        records,
+        attributes,
+        labels,
+        part,
+        np.arange(n),
+        f"{modality}{seed}",
+        person,
+        notes,
+    )
 
 
 def _image(rng: np.random.Generator, u: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -45,7 +57,10 @@ def _signal(rng: np.random.Generator, u: np.ndarray, y: np.ndarray) -> np.ndarra
 
 def _text(rng: np.random.Generator, u: np.ndarray, y: np.ndarray) -> np.ndarray:
     lengths = rng.integers(4, 12, len(u))
-    lines = [" ".join(rng.choice(WORDS, size)) + f" u{a} y{b}" for size, a, b in zip(lengths, u, y, strict=True)]
+    lines = [
+        " ".join(rng.choice(WORDS, size)) + f" u{a} y{b}"
+        for size, a, b in zip(lengths, u, y, strict=True)
+    ]
     return np.array(lines, dtype=object)
 
 

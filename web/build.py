@@ -33,9 +33,13 @@ def build(modules: Path, out: Path) -> list[Path]:
         shutil.copytree(HERE / "static", new / "static")
         _vendor(modules, new / "static" / "vendor")
         static = new / "static"
-        (static / "built.js").write_text(f'export const RUNTIME = "{integrity(static / WASM)}";\n', encoding="utf-8")
+        (static / "built.js").write_text(
+            f'export const RUNTIME = "{integrity(static / WASM)}";\n', encoding="utf-8"
+        )
         for page in PAGES_OF:
-            (new / page).write_text(_page((HERE / page).read_text(encoding="utf-8"), static), encoding="utf-8")
+            (new / page).write_text(
+                _page((HERE / page).read_text(encoding="utf-8"), static), encoding="utf-8"
+            )
         _worker(new)
         (new / ".gitignore").write_text("*\n", encoding="utf-8")
         if out.exists():
@@ -58,10 +62,14 @@ def _vendor(modules: Path, target: Path) -> None:
     for name, wanted in json.loads((HERE / "third-party.json").read_text(encoding="utf-8")).items():
         source = modules / name
         if not source.is_file():
-            raise SystemExit(f"There is no {source}: run  npm install --ignore-scripts --no-package-lock  in {HERE} first.")
+            raise SystemExit(
+                f"There is no {source}: run  npm install --ignore-scripts --no-package-lock  in {HERE} first."
+            )
         content = source.read_bytes()
         if hashlib.sha256(content).hexdigest() != wanted:
-            raise SystemExit(f"{source} is not the file that third-party.json names: it is not used.")
+            raise SystemExit(
+                f"{source} is not the file that third-party.json names: it is not used."
+            )
         if source.name == "libsodium-wrappers.mjs":
             # A browser knows no packages, and an import map would have to be inline, which the policy forbids.
             content = content.replace(b'from"libsodium"', b'from"./libsodium.mjs"')
@@ -73,9 +81,15 @@ def _page(text: str, static: Path) -> str:
     """The page with the hash of its style and of every module that its script imports."""
     entry = re.search(r'<script type="module" src="/static/([^"]+)"', text)
     assert entry is not None
-    lines = "".join(f'<link rel="modulepreload" href="/static/{name}">\n' for name in _imports(static, entry[1]))
+    lines = "".join(
+        f'<link rel="modulepreload" href="/static/{name}">\n' for name in _imports(static, entry[1])
+    )
     text = text.replace("<script type=", f"{lines}<script type=", 1)
-    return re.sub(r'((?:src|href)="/static/([^"]+\.(?:m?js|css))")>', lambda m: f'{m[1]} integrity="{integrity(static / m[2])}">', text)
+    return re.sub(
+        r'((?:src|href)="/static/([^"]+\.(?:m?js|css))")>',
+        lambda m: f'{m[1]} integrity="{integrity(static / m[2])}">',
+        text,
+    )
 
 
 def _imports(static: Path, entry: str) -> list[str]:
@@ -85,7 +99,13 @@ def _imports(static: Path, entry: str) -> list[str]:
     while waiting:
         name = waiting.pop(0)
         for other in IMPORT.findall((static / name).read_text(encoding="utf-8")):
-            path = (static / name).parent.joinpath(other).resolve().relative_to(static.resolve()).as_posix()
+            path = (
+                (static / name)
+                .parent.joinpath(other)
+                .resolve()
+                .relative_to(static.resolve())
+                .as_posix()
+            )
             if path not in found:
                 found[path] = None
                 waiting.append(path)
@@ -97,19 +117,36 @@ def _imports(static: Path, entry: str) -> list[str]:
 def _worker(new: Path) -> None:
     """The service worker, which knows the hash of every file but its own."""
     worker = new / "static" / "sw.js"
-    kept = [path for path in sorted((new / "static").rglob("*")) if path.suffix in KEPT and path != worker]
+    kept = [
+        path
+        for path in sorted((new / "static").rglob("*"))
+        if path.suffix in KEPT and path != worker
+    ]
     files = {f"/{path.relative_to(new).as_posix()}": integrity(path) for path in kept}
     files[PARTICIPANT] = integrity(new / "participant.html")
     named = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()[:16]
     text = worker.read_text(encoding="utf-8")
-    text = re.sub(r"const FILES = \{\};.*", lambda _: f"const FILES = {json.dumps(files, indent=2)};", text)
-    worker.write_text(text.replace('const BUILD = "";', f'const BUILD = "{named}";'), encoding="utf-8")
+    text = re.sub(
+        r"const FILES = \{\};.*", lambda _: f"const FILES = {json.dumps(files, indent=2)};", text
+    )
+    worker.write_text(
+        text.replace('const BUILD = "";', f'const BUILD = "{named}";'), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":
     words = argparse.ArgumentParser(description="Build the exchange's pages into the package.")
-    words.add_argument("--modules", type=Path, default=HERE / "node_modules", help="where npm installed what package.json names")
-    words.add_argument("--out", type=Path, default=PAGES, help="folder for the pages; it is replaced")
+    words.add_argument(
+        "--modules",
+        type=Path,
+        default=HERE / "node_modules",
+        help="where npm installed what package.json names",
+    )
+    words.add_argument(
+        "--out", type=Path, default=PAGES, help="folder for the pages; it is replaced"
+    )
     given = words.parse_args()
     written = build(given.modules, given.out)
-    sys.stdout.write(f"{len(written)} files, {sum(path.stat().st_size for path in written) / 1e6:.1f} MB:  {given.out}\n")
+    sys.stdout.write(
+        f"{len(written)} files, {sum(path.stat().st_size for path in written) / 1e6:.1f} MB:  {given.out}\n"
+    )

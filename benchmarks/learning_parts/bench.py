@@ -32,7 +32,8 @@ class Bench:
 
     @property
     def half(self) -> torch.dtype:
-        """bf16 where there is hardware for it; some processors know the word and not the instruction."""
+        """bf16 where there is hardware for it; some processors know the word and not the
+        instruction."""
         return torch.bfloat16 if self.device.type == "cuda" else torch.float32
 
     @property
@@ -65,17 +66,23 @@ class Bench:
             torch.cuda.synchronize()
 
     def rate(self) -> float:
-        """Of the large product, in operations per second; of the datasheet's order where it was not measured."""
+        """Of the large product, in operations per second; of the datasheet's order where it was not
+        measured."""
         return float(self.found.get("a", {}).get("tflops", 790.0)) * 1e12
 
 
 def machine(bench: Bench) -> dict[str, Any]:
     gpu = torch.cuda.get_device_name() if bench.device.type == "cuda" else "none"
     return {
-        "gpu": gpu, "cores": len(os.sched_getaffinity(0)), "load": [round(x, 2) for x in os.getloadavg()],
-        "python": platform.python_version(), "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(),
-        "privet": privet.__version__, "small": bench.small,
-    }  # fmt: skip
+        "gpu": gpu,
+        "cores": len(os.sched_getaffinity(0)),
+        "load": [round(x, 2) for x in os.getloadavg()],
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cudnn": torch.backends.cudnn.version(),
+        "privet": privet.__version__,
+        "small": bench.small,
+    }
 
 
 def release_memory(bench: Bench) -> None:

@@ -1,4 +1,5 @@
-"""Does our step learn what the published one does? Curves of both from the same weights on the same batches."""
+"""Does our step learn what the published one does? Curves of both from the same weights on the same
+batches."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from learning_parts.bench import Bench, release_memory
 from learning_parts.watched import Watched
 from learning_parts.works import tiprdc
 from privet.data.dataset import Array
-from privet.game import Game, Run
+from privet.train.game import Game, Run
 
 SMOOTH = 20
 """Steps that a loss curve is averaged over before two are compared."""
@@ -35,8 +36,16 @@ def smoothed(curve: Array) -> Array:
     return np.convolve(curve, np.ones(wide) / wide, "valid")
 
 
-def curves(bench: Bench, letter: str, size: tuple[int, int], batch: int, seeds: Sequence[int], paces: Sequence[str]) -> dict[str, Any]:
-    """Both from the same weights on the same batches: is ours as near the reference as the reference's seeds are to each other?"""
+def curves(
+    bench: Bench,
+    letter: str,
+    size: tuple[int, int],
+    batch: int,
+    seeds: Sequence[int],
+    paces: Sequence[str],
+) -> dict[str, Any]:
+    """Both from the same weights on the same batches: is ours as near the reference as the
+    reference's seeds are to each other?"""
     steps = 6 if bench.small else 300
     theirs: Curves = {}
     ours: dict[str, Curves] = {pace: {} for pace in paces}
@@ -51,15 +60,24 @@ def curves(bench: Bench, letter: str, size: tuple[int, int], batch: int, seeds: 
         for pace in paces:
             again = tiprdc(bench, size, batch, seed, n=max(40 * batch, 256))
             own = Watched(again.modules, [], again.feed, batch, seed, "")
-            own.phases = [replace(again.phase, epochs=steps / own.rounds(replace(again.phase, epochs=1)))]
+            own.phases = [
+                replace(again.phase, epochs=steps / own.rounds(replace(again.phase, epochs=1)))
+            ]
             own.keeps, own.curve = True, []  # type: ignore[attr-defined]
             own.play(Run(device=bench.device.type, progress=False, pace=pace))
             ours[pace][seed] = curve_of(own.curve)  # type: ignore[attr-defined]
-            ends = {name: round(float(value[-SMOOTH:].mean()), 4) for name, value in ours[pace][seed].items()}
+            ends = {
+                name: round(float(value[-SMOOTH:].mean()), 4)
+                for name, value in ours[pace][seed].items()
+            }
             bench.say(f"{letter}: seed {seed}, {pace}, means of the last steps: {ends}")
-        ends = {name: round(float(value[-SMOOTH:].mean()), 4) for name, value in theirs[seed].items()}
+        ends = {
+            name: round(float(value[-SMOOTH:].mean()), 4) for name, value in theirs[seed].items()
+        }
         bench.say(f"{letter}: seed {seed}, reference, means of the last steps: {ends}")
-        bench.found[letter] = compared(theirs, ours, {"size": list(size), "batch": batch, "steps": steps})
+        bench.found[letter] = compared(
+            theirs, ours, {"size": list(size), "batch": batch, "steps": steps}
+        )
         bench.write()
         release_memory(bench)
     for name in theirs[seeds[0]]:
@@ -68,7 +86,8 @@ def curves(bench: Bench, letter: str, size: tuple[int, int], batch: int, seeds: 
 
 
 def compared(theirs: Curves, ours: Mapping[str, Curves], found: dict[str, Any]) -> dict[str, Any]:
-    """How far ours lie from the reference of the same seed, and its seeds from each other: mean distance of the smoothed curves."""
+    """How far ours lie from the reference of the same seed, and its seeds from each other: mean
+    distance of the smoothed curves."""
     seeds = list(theirs)
     found = {**found, "seeds": seeds}
     for name in theirs[seeds[0]]:
@@ -78,10 +97,15 @@ def compared(theirs: Curves, ours: Mapping[str, Curves], found: dict[str, Any]) 
             near = [apart(own[seed][name], theirs[seed][name]) for seed in seeds]
             row[f"ours_{pace}_to_reference_same_seed"] = [round(v, 5) for v in near]
             row[f"within_{pace}"] = bool(statistics.mean(near) <= max(spread)) if spread else None
-            row[f"between_seeds_of_{pace}"] = [round(apart(own[a][name], own[b][name]), 5) for a, b in combinations(seeds, 2)]
+            row[f"between_seeds_of_{pace}"] = [
+                round(apart(own[a][name], own[b][name]), 5) for a, b in combinations(seeds, 2)
+            ]
         found[name] = row
     found["curves"] = {
-        label: {str(seed): {name: thinned(curve) for name, curve in one.items()} for seed, one in by.items()}
+        label: {
+            str(seed): {name: thinned(curve) for name, curve in one.items()}
+            for seed, one in by.items()
+        }
         for label, by in {"reference": theirs, **ours}.items()
     }
     return found

@@ -12,9 +12,9 @@ from learning_parts.arithmetic import convolutions, operations
 from learning_parts.bench import Bench, events, release_memory
 from learning_parts.watched import Watched, play
 from learning_parts.works import apart, tiprdc
-from privet import device
-from privet.device import tried_kernels
 from privet.methods.tiprdc import IN_TURN
+from privet.nets import device
+from privet.nets.device import tried_kernels
 
 
 class Untried(Watched):
@@ -26,8 +26,9 @@ class Untried(Watched):
 
 
 def part_s(bench: Bench) -> dict[str, Any]:
-    """Trying more kernels takes longer and may find faster ones (`None`: the library's choice, untried). And two streams, as in a
-    game: the adversary moves while the estimator does, each too small to fill the device; that must not change what they learn."""
+    """Trying more kernels takes longer and may find faster ones (`None`: the library's choice,
+    untried). And two streams, as in a game: the adversary moves while the estimator does, each too
+    small to fill the device; that must not change what they learn."""
     found: dict[str, Any] = {}
     before, (height, across) = device.KERNELS, bench.square
     length = (2, 3) if bench.small else (10, 100)
@@ -41,10 +42,14 @@ def part_s(bench: Bench) -> dict[str, Any]:
         return work.weights()
 
     try:
-        for turn, limit in enumerate((10, 3, None, 10)):  # the first also pays for waking the device
+        for turn, limit in enumerate(
+            (10, 3, None, 10)
+        ):  # the first also pays for waking the device
             device.KERNELS = limit or 10
             label = f"{turn}: {limit} tried"
-            timed(label, across + turn, Watched if limit else Untried)  # another shape each time, of which nothing is known yet
+            timed(
+                label, across + turn, Watched if limit else Untried
+            )  # another shape each time, of which nothing is known yet
             bench.say(f"s: {height}x{across}, batch {bench.batches[0]}, {label}: {found[label]}")
             release_memory(bench)
     finally:
@@ -53,7 +58,9 @@ def part_s(bench: Bench) -> dict[str, Any]:
     for label, streams in (("one stream again", 1), ("two streams", 2), ("two streams again", 2)):
         weights = timed(label, across + 1, streams=streams)
         found[label]["apart"] = apart(weights, first)
-        bench.say(f"s: {label}: {found[label]}, where one stream takes {found['one stream']['ms']} ms")
+        bench.say(
+            f"s: {label}: {found[label]}, where one stream takes {found['one stream']['ms']} ms"
+        )
         release_memory(bench)
     return found
 
@@ -78,16 +85,23 @@ def part_h(bench: Bench) -> dict[str, Any]:
 
         play(bench, work, pace, 2 if bench.small else 10, rounds, Profiled)
         watch.__exit__(None, None, None)
-        rows = [(e.key, e.count / rounds, getattr(e, "self_device_time_total", 0) / rounds / 1e3) for e in watch.key_averages()]
+        rows = [
+            (e.key, e.count / rounds, getattr(e, "self_device_time_total", 0) / rounds / 1e3)
+            for e in watch.key_averages()
+        ]
         rows = sorted((r for r in rows if r[2] > 0), key=lambda r: -r[2])
         total = sum(r[2] for r in rows) or 1.0
         groups: dict[str, float] = {}
         for key, _, ms in rows:
             groups[group(key)] = groups.get(group(key), 0.0) + ms
         found[pace] = {
-            "ms": round(total, 2), "groups_ms": {k: round(v, 2) for k, v in sorted(groups.items(), key=lambda g: -g[1])},
-            "kernels": [{"name": k[:160], "times": round(c, 1), "ms": round(ms, 3)} for k, c, ms in rows[:45]],
-        }  # fmt: skip
+            "ms": round(total, 2),
+            "groups_ms": {k: round(v, 2) for k, v in sorted(groups.items(), key=lambda g: -g[1])},
+            "kernels": [
+                {"name": k[:160], "times": round(c, 1), "ms": round(ms, 3)}
+                for k, c, ms in rows[:45]
+            ],
+        }
         bench.say(f"h: {pace}, {total:.1f} ms of kernels a step: {found[pace]['groups_ms']}")
         for key, count, ms in rows[:28]:
             bench.say(f"h:   {ms:8.3f} ms {ms / total:6.1%} x{count:5.1f}  {key[:110]}")
@@ -122,14 +136,17 @@ def group(kernel: str) -> str:
 
 
 def part_i(bench: Bench) -> dict[str, Any]:
-    """Every distinct convolution alone, in bf16 and channels last; the first also with its input padded to 4 and 8 channels."""
+    """Every distinct convolution alone, in bf16 and channels last; the first also with its input
+    padded to 4 and 8 channels."""
     batch = 4 if bench.small else 128
     sizes = bench.large
     seen: dict[tuple[int, int, int, int], int] = {}
     for name, found in convolutions(sizes, bench.width).items():
         for a, b, places in found:
             height, across = next(
-                (sizes[0] // 2**k, sizes[1] // 2**k) for k in range(6) if (sizes[0] // 2**k) * (sizes[1] // 2**k) == places
+                (sizes[0] // 2**k, sizes[1] // 2**k)
+                for k in range(6)
+                if (sizes[0] // 2**k) * (sizes[1] // 2**k) == places
             )
             key = (a, b, height, across)
             seen[key] = seen.get(key, 0) + (3 if name == "trunk" else 1)
@@ -143,23 +160,36 @@ def part_i(bench: Bench) -> dict[str, Any]:
             w = torch.randn(b, a, 3, 3, **kind).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
             g = torch.randn(batch, b, height, across, **kind).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-            def backwards(which: tuple[bool, bool, bool], x: Tensor = x, w: Tensor = w, g: Tensor = g) -> Callable[[], object]:
+            def backwards(
+                which: tuple[bool, bool, bool], x: Tensor = x, w: Tensor = w, g: Tensor = g
+            ) -> Callable[[], object]:
                 common = (None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, list(which))
                 return lambda: torch.ops.aten.convolution_backward(g, x, w, *common)
 
             took = {
-                "forwards": events(bench, lambda x=x, w=w: torch.nn.functional.conv2d(x, w, padding=1), 12),  # type: ignore[misc]
+                "forwards": events(
+                    bench, lambda x=x, w=w: torch.nn.functional.conv2d(x, w, padding=1), 12
+                ),  # type: ignore[misc]
                 "to_input": events(bench, backwards((True, False, False)), 12),
                 "to_weights": events(bench, backwards((False, True, False)), 12),
             }
             work = 18.0 * a * b * height * across * batch
-            row = {"layer": [a, b, height, across], "in_step": times, **{k: round(1e6 * v / batch, 2) for k, v in took.items()}}
+            row = {
+                "layer": [a, b, height, across],
+                "in_step": times,
+                **{k: round(1e6 * v / batch, 2) for k, v in took.items()},
+            }
             row |= {f"{k}_share": round(work / v / bench.rate(), 3) for k, v in took.items()}
-            total += times * sum(v for k, v in took.items() if not (k == "to_input" and a == 3)) / batch
+            total += (
+                times * sum(v for k, v in took.items() if not (k == "to_input" and a == 3)) / batch
+            )
             rows.append(row)
             bench.say(
                 f"i: {a:4d}->{b:4d} {height}x{across} (x{times}), us per picture and share of a: "
-                + ", ".join(f"{k} {1e6 * v / batch:.1f} ({work / v / bench.rate():.0%})" for k, v in took.items())
+                + ", ".join(
+                    f"{k} {1e6 * v / batch:.1f} ({work / v / bench.rate():.0%})"
+                    for k, v in took.items()
+                )
             )
             del x, w, g
             release_memory(bench)
@@ -169,4 +199,8 @@ def part_i(bench: Bench) -> dict[str, Any]:
         f"{count['ours'] / 1e9:.1f} GFLOP per picture, {count['reference'] / 1e9:.1f} in the reference; "
         f"at rate a {bench.rate() / count['ours']:.0f} images/s"
     )
-    return {"layers": rows, "convolutions_us_per_picture": round(1e6 * total, 1), "operations": count}
+    return {
+        "layers": rows,
+        "convolutions_us_per_picture": round(1e6 * total, 1),
+        "operations": count,
+    }

@@ -24,7 +24,11 @@ def part_a(bench: Bench) -> dict[str, Any]:
     big = torch.empty(1 << (20 if bench.small else 31), dtype=torch.uint8, device=bench.device)
     other = torch.empty_like(big)
     copied = events(bench, lambda: other.copy_(big), 10)
-    found = {"tflops": float(f"{2 * n**3 / took / 1e12:.4g}"), "size": n, "copy_tb_per_s": float(f"{2 * big.numel() / copied / 1e12:.3g}")}
+    found = {
+        "tflops": float(f"{2 * n**3 / took / 1e12:.4g}"),
+        "size": n,
+        "copy_tb_per_s": float(f"{2 * big.numel() / copied / 1e12:.3g}"),
+    }
     bench.say(f"a: bf16 product {found['tflops']} TFLOP/s, copy {found['copy_tb_per_s']} TB/s")
     return found
 
@@ -35,7 +39,10 @@ def part_b(bench: Bench) -> dict[str, Any]:
         torch.manual_seed(0)
         reference = Reference(*bench.large, width=bench.width).to(bench.device)
         x, u = pictures(bench, batch, bench.large)
-        held, labels = torch.from_numpy(x).to(bench.device), torch.from_numpy(u.astype(np.int64)).to(bench.device)
+        held, labels = (
+            torch.from_numpy(x).to(bench.device),
+            torch.from_numpy(u.astype(np.int64)).to(bench.device),
+        )
         for _ in range(3):
             reference.step(held, labels)
         bench.wait()
@@ -47,7 +54,11 @@ def part_b(bench: Bench) -> dict[str, Any]:
         each = (time.perf_counter() - start) / rounds
         rate = batch / each
         share = rate * operations(bench.large, bench.width)["reference"] / bench.rate()
-        found[str(batch)] = {"images_per_s": round(rate, 1), "ms": round(1e3 * each, 2), "share_of_rate": round(share, 3)}
+        found[str(batch)] = {
+            "images_per_s": round(rate, 1),
+            "ms": round(1e3 * each, 2),
+            "share_of_rate": round(share, 3),
+        }
         bench.say(
             f"b: published step at {bench.large[0]}x{bench.large[1]}, batch {batch}: {rate:.1f} images/s ({share:.1%} of the bf16 rate)"
         )
@@ -62,13 +73,22 @@ def timed(bench: Bench, work: Work, pace: str, note: str, rounds: int) -> dict[s
     rate = work.batch / each
     size = cast(tuple[int, int], tuple(work.feed.inputs.array.shape[2:]))
     share = rate * operations(size, bench.width)["ours"] / bench.rate()
-    base = bench.found.get("b", {}).get(str(work.batch), bench.found.get("b", {}).get(str(bench.batches[-1]), {}))
+    base = bench.found.get("b", {}).get(
+        str(work.batch), bench.found.get("b", {}).get(str(bench.batches[-1]), {})
+    )
     ratio = rate / base["images_per_s"] if "images_per_s" in base else math.nan
-    row = {"images_per_s": round(rate, 1), "ms": round(1e3 * each, 3), "share_of_rate": round(share, 3), "ratio": round(ratio, 2)}
+    row = {
+        "images_per_s": round(rate, 1),
+        "ms": round(1e3 * each, 3),
+        "share_of_rate": round(share, 3),
+        "ratio": round(ratio, 2),
+    }
     row["until_round_10_s"] = round(game.before, 1)  # type: ignore[attr-defined]
     if bench.device.type == "cuda":
         row["peak_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 1)
-    bench.say(f"{note}, {pace}: {rate:.1f} images/s, {ratio:.2f} x, {share:.1%} of the bf16 rate; {row['until_round_10_s']} s before")
+    bench.say(
+        f"{note}, {pace}: {rate:.1f} images/s, {ratio:.2f} x, {share:.1%} of the bf16 rate; {row['until_round_10_s']} s before"
+    )
     return row
 
 
@@ -91,8 +111,17 @@ def compare_paces(bench: Bench, letter: str, cases: Sequence[tuple[str, int]]) -
 
 def part_c(bench: Bench) -> dict[str, Any]:
     small, large = bench.batches
-    cases = [("plain", small), ("plain", large), ("recorded", small), ("recorded", large), ("compiled", large), ("compiled", small)]
-    return compare_paces(bench, "c", [*cases, ("compiled", 2 * large)] if not bench.small else cases[:4])
+    cases = [
+        ("plain", small),
+        ("plain", large),
+        ("recorded", small),
+        ("recorded", large),
+        ("compiled", large),
+        ("compiled", small),
+    ]
+    return compare_paces(
+        bench, "c", [*cases, ("compiled", 2 * large)] if not bench.small else cases[:4]
+    )
 
 
 def part_m(bench: Bench) -> dict[str, Any]:

@@ -35,11 +35,32 @@ def whole_run(bench: Bench, letter: str, many: float) -> dict[str, Any]:
     warm, epochs = (1.0, 1.0) if bench.small else (5.0 * many, 20.0 * many)
     with tempfile.TemporaryDirectory(prefix="privet-learning-") as folder:
         clock = Path(folder) / "clock.json"
-        words = [sys.executable, str(Path(__file__).parents[1] / "clock.py"), str(clock), "learn", "tiprdc", "--data", data]
-        words += ["--private", private, "--out", f"{folder}/release", "--set", f"width={bench.width}", "--set", "batch=64"]
+        words = [
+            sys.executable,
+            str(Path(__file__).parents[1] / "clock.py"),
+            str(clock),
+            "learn",
+            "tiprdc",
+            "--data",
+            data,
+        ]
+        words += [
+            "--private",
+            private,
+            "--out",
+            f"{folder}/release",
+            "--set",
+            f"width={bench.width}",
+            "--set",
+            "batch=64",
+        ]
         words += ["--set", f"warmup={warm:.4f}", "--set", f"epochs={epochs:.4f}"]
         start = time.monotonic()
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path[1:]), "BEGAN": str(time.time())}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path[1:]),
+            "BEGAN": str(time.time()),
+        }
         done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
         took = time.monotonic() - start
         if done.returncode:
@@ -50,9 +71,20 @@ def whole_run(bench: Bench, letter: str, many: float) -> dict[str, Any]:
             shutil.copytree(f"{folder}/release", bench.keep, dirs_exist_ok=True)
     rounds = sum(told["rounds"].values())
     parts = {**told["s"], "leaving": round(time.time() - told["ended"], 2)}
-    bench.say(f"{letter}: privet learn tiprdc ({fit} fit pictures, {rounds} rounds): {took:.1f} s; {card.get('in_game')}")
-    bench.say(f"{letter}: of these, " + "; ".join(f"{name} {seconds:.2f}" for name, seconds in parts.items()))
+    bench.say(
+        f"{letter}: privet learn tiprdc ({fit} fit pictures, {rounds} rounds): {took:.1f} s; {card.get('in_game')}"
+    )
+    bench.say(
+        f"{letter}: of these, "
+        + "; ".join(f"{name} {seconds:.2f}" for name, seconds in parts.items())
+    )
     return {
-        "data": Path(data).name, "fit_pictures": fit, "s": round(took, 1), "rounds": told["rounds"], "parts_s": parts,
-        "in_game": card.get("in_game"), "last": card["history"][-1], "said": done.stderr[-400:],
-    }  # fmt: skip
+        "data": Path(data).name,
+        "fit_pictures": fit,
+        "s": round(took, 1),
+        "rounds": told["rounds"],
+        "parts_s": parts,
+        "in_game": card.get("in_game"),
+        "last": card["history"][-1],
+        "said": done.stderr[-400:],
+    }

@@ -10,11 +10,12 @@ from torch import Tensor
 
 from learning_parts.bench import Bench
 from learning_parts.works import Work
-from privet.game import Game, Run
+from privet.train.game import Game, Run
 
 
 class Watched(Game):
-    """The game itself; notes when round `warm` begins, and every round's figures where they are asked for."""
+    """The game itself; notes when round `warm` begins, and every round's figures where they are
+    asked for."""
 
     warm, keeps, wait = 0, False, staticmethod(lambda: None)
     started = 0.0
@@ -31,7 +32,15 @@ class Watched(Game):
         return moved
 
 
-def play(bench: Bench, work: Work, pace: str, warm: int, rounds: int, kind: type[Watched] = Watched, keeps: bool = False) -> Watched:
+def play(
+    bench: Bench,
+    work: Work,
+    pace: str,
+    warm: int,
+    rounds: int,
+    kind: type[Watched] = Watched,
+    keeps: bool = False,
+) -> Watched:
     """`warm` + `rounds` rounds of the phase; the seconds of one are in `.each`."""
     game = kind(work.modules, [work.phase], work.feed, work.batch, 0, "")
     per_epoch = game.rounds(replace(work.phase, epochs=1))

@@ -13,17 +13,17 @@ from torch import Tensor, nn
 
 import privet
 from learning_parts.bench import Bench
-from privet.data.attributes import code
+from privet.data.attribute_codes import code
 from privet.data.dataset import Array, Attribute, Dataset
-from privet.data.parts import assign
 from privet.data.schema import Inputs
-from privet.feed import Feed
-from privet.game import Phase, Run
+from privet.data.splitting import assign
 from privet.methods.gap import GAP
 from privet.methods.gap import Players as GapPlayers
 from privet.methods.hedge import Hedge, _Players
 from privet.methods.tiprdc import TIPRDC
 from privet.methods.tiprdc import Players as TiprdcPlayers
+from privet.train.feed import Feed
+from privet.train.game import Phase, Run
 
 
 @cache
@@ -36,7 +36,8 @@ def run_data(bench: Bench) -> str:
 
 
 def pictures(bench: Bench, n: int, size: tuple[int, int]) -> tuple[Array, Array]:
-    """n pictures of this size, uint8 (n, 3, height, width), and a private value each: the data set's, stretched."""
+    """n pictures of this size, uint8 (n, 3, height, width), and a private value each: the data
+    set's, stretched."""
     return stretched(bench.data or f"portraits:{400 if bench.small else 4000}", n, size)
 
 
@@ -49,7 +50,13 @@ def stretched(spec: str, n: int, size: tuple[int, int]) -> tuple[Array, Array]:
     for start in range(0, n, 256):
         some = rows[np.arange(start, min(start + 256, n)) % len(rows)]
         x = torch.from_numpy(np.ascontiguousarray(data.records[data.rows[some]])).float()
-        made[start : start + 256] = torch.nn.functional.interpolate(x, size, mode="bilinear").round().clamp(0, 255).byte().numpy()
+        made[start : start + 256] = (
+            torch.nn.functional.interpolate(x, size, mode="bilinear")
+            .round()
+            .clamp(0, 255)
+            .byte()
+            .numpy()
+        )
     return made, np.asarray(data.labels[name])[rows[np.arange(n) % len(rows)]]
 
 
@@ -61,7 +68,18 @@ def dataset(records: Any, labels: Mapping[str, Array], modality: Any = "image") 
     part, notes = assign(n, None, None, 0)
     attributes: dict[str, Attribute] = {name: attribute for name, (attribute, _) in coded.items()}
     columns = {name: column for name, (_, column) in coded.items()}
-    return Dataset("benchmark", modality, records, attributes, columns, part, np.arange(n), "benchmark", None, notes)
+    return Dataset(
+        "benchmark",
+        modality,
+        records,
+        attributes,
+        columns,
+        part,
+        np.arange(n),
+        "benchmark",
+        None,
+        notes,
+    )
 
 
 @dataclass
@@ -76,7 +94,13 @@ class Work:
 
     def weights(self) -> Tensor:
         """Of all networks, one after the other."""
-        return torch.cat([p.detach().float().flatten().cpu() for module in self.modules.values() for p in module.parameters()])
+        return torch.cat(
+            [
+                p.detach().float().flatten().cpu()
+                for module in self.modules.values()
+                for p in module.parameters()
+            ]
+        )
 
 
 def apart(found: Tensor, wanted: Tensor) -> float:
@@ -84,11 +108,15 @@ def apart(found: Tensor, wanted: Tensor) -> float:
     return float((found - wanted).abs().max() / wanted.abs().max())
 
 
-def tiprdc(bench: Bench, size: tuple[int, int], batch: int, seed: int = 0, n: int | None = None) -> Work:
+def tiprdc(
+    bench: Bench, size: tuple[int, int], batch: int, seed: int = 0, n: int | None = None
+) -> Work:
     """The game of TIPRDC, as `learn` sets it up."""
     found = pictures(bench, n or 3 * batch, size)
     method = TIPRDC(width=bench.width, batch=batch, seed=seed)
-    problem = method.problem(dataset(found[0], {"u": found[1]}), ["u"], [], [], Run(device=bench.device.type))
+    problem = method.problem(
+        dataset(found[0], {"u": found[1]}), ["u"], [], [], Run(device=bench.device.type)
+    )
     torch.manual_seed(seed)
     players = TiprdcPlayers(problem, method)
     feed = Feed(Inputs(found[0]), {"u": found[1].astype(np.int64)}, bench.device)
@@ -98,7 +126,13 @@ def tiprdc(bench: Bench, size: tuple[int, int], batch: int, seed: int = 0, n: in
 def hedge_work(bench: Bench, modality: str) -> Work:
     records, u, y = some_records(bench, modality)
     method = Hedge(width=0.05 if bench.small else 0.5, batch=32 if bench.small else 256)
-    problem = method.problem(dataset(records, {"u": u, "y": y}, modality), ["u"], ["y"], [], Run(device=bench.device.type))
+    problem = method.problem(
+        dataset(records, {"u": u, "y": y}, modality),
+        ["u"],
+        ["y"],
+        [],
+        Run(device=bench.device.type),
+    )
     torch.manual_seed(0)
     players = _Players(problem, method)
     players.judge = dict  # type: ignore[method-assign,assignment]
@@ -107,8 +141,16 @@ def hedge_work(bench: Bench, modality: str) -> Work:
 
 def gap_work(bench: Bench, modality: str) -> Work:
     records, u, y = some_records(bench, modality)
-    method = GAP(width=0.05 if bench.small else 0.5, batch=32 if bench.small else 128, itr_d=3, itr_g=3)
-    problem = method.problem(dataset(records, {"u": u, "y": y}, modality), ["u"], ["y"], [], Run(device=bench.device.type))
+    method = GAP(
+        width=0.05 if bench.small else 0.5, batch=32 if bench.small else 128, itr_d=3, itr_g=3
+    )
+    problem = method.problem(
+        dataset(records, {"u": u, "y": y}, modality),
+        ["u"],
+        ["y"],
+        [],
+        Run(device=bench.device.type),
+    )
     torch.manual_seed(0)
     players = GapPlayers(problem, method)
     return Work(players.modules(), players.phases()[-1], players.feed, method.batch, players)

@@ -3,7 +3,7 @@
     data    = privet.load("portraits")
     release = privet.Hedge(target=0.6).fit(data, private=["beard"], utility=["smiling"])
     audit   = privet.audit(release, data, utility=["smiling"])
-    audit.report("report.html"); release.save("hedge/")
+    privet.report(audit, "report.html"); release.save("hedge/")
 
 The names are imported when they are first used: `privet --help` need not wait for PyTorch.
 """
@@ -11,60 +11,96 @@ The names are imported when they are first used: `privet --help` need not wait f
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from privet.core.version import __version__
 
 if TYPE_CHECKING:
-    from privet.auditor import audit
-    from privet.data import Attribute, Dataset, load
-    from privet.errors import PrivetError
+    from privet.auditing.audit import audit
+    from privet.core.errors import PrivetError
+    from privet.data.dataset import Attribute, Dataset
+    from privet.data.sources import load
     from privet.evidence.figures import Audit
-    from privet.game import Run
-    from privet.methods import (
-        DP,
-        GAP,
-        LEACE,
-        METHODS,
-        TIPRDC,
-        Cloak,
-        Codebook,
-        Collaborative,
-        Confusion,
-        Encoder,
-        Hedge,
-        Hybrid,
-        Microaggregation,
-        Noisy,
-        Shredder,
-        UNoise,
-    )
-    from privet.release import Release
+    from privet.methods.cloak import Cloak
+    from privet.methods.codebook import Codebook
+    from privet.methods.collaborative import Collaborative
+    from privet.methods.confusion import Confusion
+    from privet.methods.dp import DP
+    from privet.methods.encoder import Encoder
+    from privet.methods.gap import GAP
+    from privet.methods.hedge import Hedge
+    from privet.methods.hybrid import Hybrid
+    from privet.methods.leace import LEACE
+    from privet.methods.microaggregation import Microaggregation
+    from privet.methods.noisy import Noisy
+    from privet.methods.registry import METHODS
+    from privet.methods.shredder import Shredder
+    from privet.methods.tiprdc import TIPRDC
+    from privet.methods.unoise import UNoise
+    from privet.release.release import Release
+    from privet.reporting.page import report
+    from privet.train.game import Run
+
+_HOME = {
+    "load": "data.sources",
+    "Dataset": "data.dataset",
+    "Attribute": "data.dataset",
+    "METHODS": "methods.registry",
+    "Hedge": "methods.hedge",
+    "Codebook": "methods.codebook",
+    "TIPRDC": "methods.tiprdc",
+    "Confusion": "methods.confusion",
+    "GAP": "methods.gap",
+    "Collaborative": "methods.collaborative",
+    "Cloak": "methods.cloak",
+    "Shredder": "methods.shredder",
+    "UNoise": "methods.unoise",
+    "LEACE": "methods.leace",
+    "Noisy": "methods.noisy",
+    "DP": "methods.dp",
+    "Encoder": "methods.encoder",
+    "Hybrid": "methods.hybrid",
+    "Microaggregation": "methods.microaggregation",
+    "Run": "train.game",
+    "Release": "release.release",
+    "audit": "auditing.audit",
+    "Audit": "evidence.figures",
+    "report": "reporting.page",
+    "PrivetError": "core.errors",
+}
 
 __all__ = [
-    "load", "Dataset", "Attribute", "METHODS", "Hedge", "Codebook", "TIPRDC", "Confusion", "GAP", "Collaborative", "Cloak", "Shredder",
-    "UNoise", "LEACE", "Noisy", "DP", "Encoder", "Hybrid", "Microaggregation", "Run", "Release", "audit", "Audit",
-    "PrivetError", "__version__",
-]  # fmt: skip
-
-_METHODS = (
-    "METHODS", "Hedge", "Codebook", "TIPRDC", "Confusion", "GAP", "Collaborative", "Cloak", "Shredder", "UNoise", "LEACE", "Noisy", "DP",
-    "Encoder", "Hybrid", "Microaggregation",
-)  # fmt: skip
-_ROOMS = {
-    "privet.auditor": ("audit",),
-    "privet.data": ("load", "Dataset", "Attribute"),
-    "privet.errors": ("PrivetError",),
-    "privet.evidence.figures": ("Audit",),
-    "privet.game": ("Run",),
-    "privet.methods": _METHODS,
-    "privet.release": ("Release",),
-}
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+    "load",
+    "Dataset",
+    "Attribute",
+    "METHODS",
+    "Hedge",
+    "Codebook",
+    "TIPRDC",
+    "Confusion",
+    "GAP",
+    "Collaborative",
+    "Cloak",
+    "Shredder",
+    "UNoise",
+    "LEACE",
+    "Noisy",
+    "DP",
+    "Encoder",
+    "Hybrid",
+    "Microaggregation",
+    "Run",
+    "Release",
+    "audit",
+    "Audit",
+    "report",
+    "PrivetError",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'privet' has no attribute '{name}'")
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(import_module(f"privet.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:

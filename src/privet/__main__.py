@@ -1,5 +1,5 @@
 """`python -m privet` is the same as `privet`."""
 
-from privet.cli import main
+from privet.cli.main import main
 
 main()

@@ -16,10 +16,13 @@ Draw = Callable[..., bytes]
 
 @pytest.fixture
 def draw() -> Draw:
-    """draw(number, height, width, format): a picture whose number can be told from its brightness."""
+    """draw(number, height, width, format): a picture whose number can be told from its
+    brightness."""
 
     def make(number: int, height: int = 12, width: int = 10, format: str = "PNG") -> bytes:
-        pixels = np.random.default_rng(number).integers(0, 40, (height, width, 3)) + 5 * (number % 40)
+        pixels = np.random.default_rng(number).integers(0, 40, (height, width, 3)) + 5 * (
+            number % 40
+        )
         file = io.BytesIO()
         Image.fromarray(pixels.astype(np.uint8)).save(file, format)
         return file.getvalue()

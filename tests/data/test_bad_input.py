@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from privet.data import load
+from privet.core.errors import PrivetError
 from privet.data.images import read_picture
-from privet.errors import PrivetError
+from privet.data.sources import load
 
 Make = Callable[[Path], str]
 
@@ -55,7 +55,9 @@ def listed(*names: str, content: bytes = png()) -> Make:
     def make(folder: Path) -> str:
         for i in range(10):
             (folder / f"{i}.png").write_bytes(content if i == 9 else png())
-        pd.DataFrame({"file": [*(f"{i}.png" for i in range(10)), *names]}).to_csv(folder / "list.csv", index=False)
+        pd.DataFrame({"file": [*(f"{i}.png" for i in range(10)), *names]}).to_csv(
+            folder / "list.csv", index=False
+        )
         return str(folder)
 
     return make
@@ -142,14 +144,18 @@ def test_a_folder_whose_csv_names_no_file_is_one_sentence(tmp_path: Path) -> Non
         ("not toml", "schema.toml"),
     ],
 )
-def test_a_wrong_schema_is_one_sentence(text: str, names: str, tmp_path: Path, schema: Callable[[str], Path]) -> None:
+def test_a_wrong_schema_is_one_sentence(
+    text: str, names: str, tmp_path: Path, schema: Callable[[str], Path]
+) -> None:
     spec = csv("a,b\n" + "\n".join(f"{i},{i % 2}" for i in range(40)))(tmp_path)
     with pytest.raises(PrivetError) as error:
         load(spec, schema(text))
     one_sentence(str(error.value), names)
 
 
-def test_no_schema_file_and_a_schema_where_none_fits(tmp_path: Path, schema: Callable[[str], Path]) -> None:
+def test_no_schema_file_and_a_schema_where_none_fits(
+    tmp_path: Path, schema: Callable[[str], Path]
+) -> None:
     with pytest.raises(PrivetError, match=r"no\.toml"):
         load(csv(ROWS)(tmp_path), tmp_path / "no.toml")
     with pytest.raises(PrivetError, match="takes no --schema"):
@@ -162,7 +168,12 @@ def test_a_picture_that_claims_to_be_huge_is_refused_before_it_is_decoded() -> N
     import zlib
 
     def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        return (
+            struct.pack(">I", len(content))
+            + kind
+            + content
+            + struct.pack(">I", zlib.crc32(kind + content))
+        )
 
     for width, height in ((10_100, 10_000), (60_000, 60_000)):
         header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))

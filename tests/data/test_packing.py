@@ -1,4 +1,5 @@
-"""Pictures are decoded once, in order, in little memory, and a half-written cache is never believed."""
+"""Pictures are decoded once, in order, in little memory, and a half-written cache is never
+believed."""
 
 from __future__ import annotations
 
@@ -24,12 +25,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from privet.data import cache, load, packing
+from privet.core.errors import PrivetError
+from privet.data import cache, packing
 from privet.data.images import read_picture, read_pixels
 from privet.data.packing import Picture, pack
 from privet.data.schema import Inputs
-from privet.errors import PrivetError
-from privet.feed import Feed
+from privet.data.sources import load
+from privet.train.feed import Feed
 
 Draw = Callable[..., bytes]
 
@@ -54,7 +56,9 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_pictures_come_out_in_order_and_as_pillow_reads_them(pictures: Path, own_cache: Path) -> None:
+def test_pictures_come_out_in_order_and_as_pillow_reads_them(
+    pictures: Path, own_cache: Path
+) -> None:
     data = load(pictures)
     for i in range(24):
         with Image.open(pictures / "img" / f"{i}.png") as picture:
@@ -68,7 +72,12 @@ def test_pictures_come_out_in_order_and_as_pillow_reads_them(pictures: Path, own
 
 def test_many_chunks_keep_their_order(draw: Draw, own_cache: Path) -> None:
     encoded = [draw(i, 4, 4) for i in range(40)]
-    packed = pack(lambda: (Picture(str(i), encoded[i % 40]) for i in range(1000)), 1000, "many", progress=False)
+    packed = pack(
+        lambda: (Picture(str(i), encoded[i % 40]) for i in range(1000)),
+        1000,
+        "many",
+        progress=False,
+    )
     wanted = np.stack([read_picture(picture) for picture in encoded])
     assert all(np.array_equal(packed[i], wanted[i % 40]) for i in range(1000))
 
@@ -80,14 +89,20 @@ def test_a_second_reading_decodes_nothing_and_a_changed_picture_everything(
     assert len(decoded) >= 24
     decoded.clear()
     again = load(pictures)
-    assert not decoded and again.fingerprint == first.fingerprint and np.array_equal(again.records, first.records)
+    assert (
+        not decoded
+        and again.fingerprint == first.fingerprint
+        and np.array_equal(again.records, first.records)
+    )
     (pictures / "img" / "7.png").write_bytes(draw(33))
     changed = load(pictures)
     assert decoded and changed.fingerprint != first.fingerprint
     assert [i for i in range(24) if not np.array_equal(changed.records[i], first.records[i])] == [7]
 
 
-def test_touched_files_are_looked_at_again_and_not_decoded(pictures: Path, own_cache: Path, decoded: list[str]) -> None:
+def test_touched_files_are_looked_at_again_and_not_decoded(
+    pictures: Path, own_cache: Path, decoded: list[str]
+) -> None:
     first = load(pictures)
     decoded.clear()
     for path in pictures.glob("img/*.png"):
@@ -95,7 +110,9 @@ def test_touched_files_are_looked_at_again_and_not_decoded(pictures: Path, own_c
     assert load(pictures).fingerprint == first.fingerprint and not decoded
 
 
-def test_settled_files_are_not_even_read_again(pictures: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settled_files_are_not_even_read_again(
+    pictures: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for path in (*pictures.glob("img/*.png"), pictures / "labels.csv"):
         os.utime(path, (1_000_000_000, 1_000_000_000))
     first = load(pictures)
@@ -107,7 +124,9 @@ def test_settled_files_are_not_even_read_again(pictures: Path, own_cache: Path, 
     assert load(pictures).fingerprint == first.fingerprint
 
 
-def test_a_change_within_the_same_tick_of_the_clock_is_seen(pictures: Path, own_cache: Path, draw: Draw) -> None:
+def test_a_change_within_the_same_tick_of_the_clock_is_seen(
+    pictures: Path, own_cache: Path, draw: Draw
+) -> None:
     path = pictures / "img" / "3.png"
     first, state = load(pictures), path.stat()
     content = bytearray(path.read_bytes())
@@ -118,7 +137,9 @@ def test_a_change_within_the_same_tick_of_the_clock_is_seen(pictures: Path, own_
     assert load(pictures).fingerprint == first.fingerprint
 
 
-def test_a_cache_that_was_cut_short_is_made_again(pictures: Path, own_cache: Path, decoded: list[str]) -> None:
+def test_a_cache_that_was_cut_short_is_made_again(
+    pictures: Path, own_cache: Path, decoded: list[str]
+) -> None:
     first = np.array(load(pictures).records)
     (packed,) = own_cache.glob("*.npy")
     packed.write_bytes(packed.read_bytes()[:-100])
@@ -126,11 +147,14 @@ def test_a_cache_that_was_cut_short_is_made_again(pictures: Path, own_cache: Pat
     assert np.array_equal(load(pictures).records, first) and decoded
 
 
-def test_a_killed_run_leaves_nothing_that_is_believed(pictures: Path, own_cache: Path, decoded: list[str]) -> None:
+def test_a_killed_run_leaves_nothing_that_is_believed(
+    pictures: Path, own_cache: Path, decoded: list[str]
+) -> None:
     script = f"""
         import os, signal
         from pathlib import Path
-        from privet.data import images, layout, packing
+        from privet.data import images, packing
+        from privet.data import schema_file as layout
         from privet.data.folders import read_folder
         packing._CHUNK = 2
         plain, calls = images.read_pixels, []
@@ -142,14 +166,20 @@ def test_a_killed_run_leaves_nothing_that_is_believed(pictures: Path, own_cache:
         packing.read_pixels = read
         read_folder(Path({str(pictures)!r}), layout.Layout())
     """
-    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False, capture_output=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], check=False, capture_output=True
+    )
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert list(own_cache.glob(".*.npy.*")) and not list(own_cache.glob("*.npy"))
     data = load(pictures)
-    assert len(decoded) >= 24 and np.array_equal(data.records[23], read_picture(pictures / "img" / "23.png"))
+    assert len(decoded) >= 24 and np.array_equal(
+        data.records[23], read_picture(pictures / "img" / "23.png")
+    )
 
 
-def test_what_a_killed_run_left_is_cleared_away_once_it_is_old(pictures: Path, own_cache: Path) -> None:
+def test_what_a_killed_run_left_is_cleared_away_once_it_is_old(
+    pictures: Path, own_cache: Path
+) -> None:
     own_cache.mkdir()
     old, young = own_cache / ".a.npy.x", own_cache / ".b.npy.y"
     for path in (old, young):
@@ -166,10 +196,14 @@ def anonymous_megabytes() -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 @pytest.mark.parametrize("kind", ["files", "parquet"])
-def test_packing_never_holds_all_pictures(kind: str, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packing_never_holds_all_pictures(
+    kind: str, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """150 MB of pictures, encoded and decoded, in less than a third of both."""
     file = io.BytesIO()
-    Image.fromarray(np.random.default_rng(0).integers(0, 255, (256, 256, 3), dtype=np.uint8)).save(file, "BMP")
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (256, 256, 3), dtype=np.uint8)).save(
+        file, "BMP"
+    )
     content, n, used = file.getvalue(), 800, [anonymous_megabytes()]
     plain = packing.read_pixels
 
@@ -179,10 +213,19 @@ def test_packing_never_holds_all_pictures(kind: str, own_cache: Path, tmp_path: 
 
     monkeypatch.setattr(packing, "read_pixels", read)
     if kind == "files":
-        packed = pack(lambda: (Picture(str(i), content[:-1] + bytes([i % 256])) for i in range(n)), n, "big", progress=False)
+        packed = pack(
+            lambda: (Picture(str(i), content[:-1] + bytes([i % 256])) for i in range(n)),
+            n,
+            "big",
+            progress=False,
+        )
     else:
         with pq.ParquetWriter(
-            tmp_path / "big.parquet", pa.schema([("image", pa.binary())]), compression="none", use_dictionary=False, write_batch_size=8
+            tmp_path / "big.parquet",
+            pa.schema([("image", pa.binary())]),
+            compression="none",
+            use_dictionary=False,
+            write_batch_size=8,
         ) as writer:
             writer.write_table(
                 pa.table({"image": pa.array([content] * n, pa.binary())}), row_group_size=n
@@ -201,7 +244,9 @@ def test_a_picture_is_turned_upright_covered_and_cut_in_the_middle() -> None:
     exif[0x0112] = 6
     Image.fromarray(array).save(file, "PNG", exif=exif)
     turned = read_picture(file.getvalue())
-    assert turned.shape == (3, 40, 20) and turned[:, 10:30].min() == 200 and turned[:, :10].max() == 0
+    assert (
+        turned.shape == (3, 40, 20) and turned[:, 10:30].min() == 200 and turned[:, :10].max() == 0
+    )
     cut = read_picture(file.getvalue(), (10, 10))
     assert cut.shape == (3, 10, 10) and cut[:, 1:-1].min() == 200
     assert read_picture(file.getvalue(), (10, 10), channels=1).shape == (1, 10, 10)
@@ -210,7 +255,9 @@ def test_a_picture_is_turned_upright_covered_and_cut_in_the_middle() -> None:
 @pytest.mark.parametrize("mode", ["L", "RGBA", "P", "1", "LA", "CMYK"])
 def test_every_mode_becomes_colour(mode: str) -> None:
     file = io.BytesIO()
-    Image.new("RGB", (6, 5), (10, 20, 30)).convert(mode).save(file, "JPEG" if mode == "CMYK" else "PNG")
+    Image.new("RGB", (6, 5), (10, 20, 30)).convert(mode).save(
+        file, "JPEG" if mode == "CMYK" else "PNG"
+    )
     assert read_picture(file.getvalue()).shape == (3, 5, 6)
 
 
@@ -244,7 +291,14 @@ def by_pillow(content: bytes) -> np.ndarray:
         return np.asarray(ImageOps.exif_transpose(picture).convert("RGB"))
 
 
-@pytest.mark.parametrize("how,mode", [pair for pair in product(JPEGS, ["RGB", "L", "CMYK"]) if pair[0] != "not YCbCr" or pair[1] == "RGB"])
+@pytest.mark.parametrize(
+    "how,mode",
+    [
+        pair
+        for pair in product(JPEGS, ["RGB", "L", "CMYK"])
+        if pair[0] != "not YCbCr" or pair[1] == "RGB"
+    ],
+)
 def test_jpegs_of_every_kind_are_as_pillow_reads_them(how: str, mode: str, tmp_path: Path) -> None:
     content, path = jpeg(how, mode), tmp_path / "a.jpg"
     path.write_bytes(content)
@@ -268,7 +322,9 @@ def test_jpegs_of_every_kind_are_as_pillow_reads_them(how: str, mode: str, tmp_p
     changes=st.lists(st.tuples(st.integers(2, 700), st.integers(0, 255)), max_size=3),
 )
 @settings(max_examples=150, deadline=None)
-def test_a_broken_jpeg_gives_what_pillow_gives_or_a_sentence(how: str, cut: int, changes: list[tuple[int, int]]) -> None:
+def test_a_broken_jpeg_gives_what_pillow_gives_or_a_sentence(
+    how: str, cut: int, changes: list[tuple[int, int]]
+) -> None:
     content = bytearray(jpeg(how))
     for place, byte in changes:
         content[place % len(content)] = byte
@@ -284,16 +340,26 @@ def test_a_broken_jpeg_gives_what_pillow_gives_or_a_sentence(how: str, cut: int,
             assert np.array_equal(read_pixels(broken), wanted)
 
 
-def test_pixels_lie_on_disk_as_they_are_decoded_and_reach_a_network_without_a_move(pictures: Path, own_cache: Path) -> None:
+def test_pixels_lie_on_disk_as_they_are_decoded_and_reach_a_network_without_a_move(
+    pictures: Path, own_cache: Path
+) -> None:
     records = load(pictures).records
     (file,) = own_cache.glob("*.npy")
     on_disk = np.load(file)
-    assert on_disk.shape == (24, *records.shape[2:], 3) and np.array_equal(on_disk.transpose(0, 3, 1, 2), records)
-    batch = Feed(Inputs(records, np.arange(24)), {}, torch.device("cpu")).batch(np.array([5, 3, 5])).x
-    assert batch.is_contiguous(memory_format=torch.channels_last) and np.array_equal(batch.numpy(), records[[5, 3, 5]])
+    assert on_disk.shape == (24, *records.shape[2:], 3) and np.array_equal(
+        on_disk.transpose(0, 3, 1, 2), records
+    )
+    batch = (
+        Feed(Inputs(records, np.arange(24)), {}, torch.device("cpu")).batch(np.array([5, 3, 5])).x
+    )
+    assert batch.is_contiguous(memory_format=torch.channels_last) and np.array_equal(
+        batch.numpy(), records[[5, 3, 5]]
+    )
 
 
-def test_what_an_older_version_packed_is_packed_again(draw: Draw, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_an_older_version_packed_is_packed_again(
+    draw: Draw, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     content = draw(1, 6, 5)
 
     def packed() -> np.ndarray:
@@ -302,7 +368,10 @@ def test_what_an_older_version_packed_is_packed_again(draw: Draw, own_cache: Pat
     with monkeypatch.context() as before:
         before.setattr(packing, "_VERSION", packing._VERSION - 1)
         packed()
-    assert np.array_equal(packed()[0], read_picture(content)) and len(list(own_cache.glob("*.npy"))) == 2
+    assert (
+        np.array_equal(packed()[0], read_picture(content))
+        and len(list(own_cache.glob("*.npy"))) == 2
+    )
 
 
 def test_fewer_pictures_than_promised_are_never_kept(draw: Draw, own_cache: Path) -> None:

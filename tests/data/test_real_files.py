@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privet.data import Dataset, load
+from privet.data.dataset import Dataset
+from privet.data.sources import load
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,9 @@ from privet.data import Dataset, load
         ("glove100", "table", 20_000, None, (20_000, 100)),
     ],
 )
-def test_guesses(shared_data: Path, name: str, modality: str, n: int, people: int | None, shape: tuple[int, ...]) -> None:
+def test_guesses(
+    shared_data: Path, name: str, modality: str, n: int, people: int | None, shape: tuple[int, ...]
+) -> None:
     data = load(shared_data / f"{name}.parquet", progress=False)
     assert (data.modality, len(data), data.records.shape) == (modality, n, shape)
     assert data.person is None if people is None else len(np.unique(data.people)) == people
@@ -30,7 +33,8 @@ def test_guesses(shared_data: Path, name: str, modality: str, n: int, people: in
 
 
 def test_windows_are_laid_out_by_channel(shared_data: Path) -> None:
-    """Gravity is taken out, so each of the six channels moves around zero, and slowly against its own spread."""
+    """Gravity is taken out, so each of the six channels moves around zero, and slowly against its
+    own spread."""
     windows = load(shared_data / "motionsense.parquet").records
     steps = np.abs(np.diff(windows, axis=2)).mean(axis=(0, 2))
     assert np.all(steps < windows.std(axis=(0, 2)))
@@ -39,13 +43,20 @@ def test_windows_are_laid_out_by_channel(shared_data: Path) -> None:
 def test_masks_cover_the_animal(shared_data: Path) -> None:
     data = load(shared_data / "pets96.parquet", progress=False)
     assert data.attributes["mask"].kind == "mask" and data.labels["mask"].shape == (3_000, 96, 96)
-    middle, corner = data.labels["mask"][:, 40:56, 40:56].mean(), data.labels["mask"][:, :8, :8].mean()
+    middle, corner = (
+        data.labels["mask"][:, 40:56, 40:56].mean(),
+        data.labels["mask"][:, :8, :8].mean(),
+    )
     assert middle > 0.8 and corner < 0.3
 
 
 def test_celeba64_keeps_its_split(shared_data: Path) -> None:
     data = load(shared_data / "celeba64.parquet", progress=False)
-    assert data.records.shape == (20_000, 3, 64, 64) and len(data.attributes) == 42 and len(np.unique(data.people)) == 7_000
+    assert (
+        data.records.shape == (20_000, 3, 64, 64)
+        and len(data.attributes) == 42
+        and len(np.unique(data.people)) == 7_000
+    )
     sizes = [len(part) for part in data.splits()]
     assert sizes[0] + sizes[1] == 13_600 and sizes[2:] == [2_000, 4_400]
     shares_no_person(data)
@@ -54,7 +65,10 @@ def test_celeba64_keeps_its_split(shared_data: Path) -> None:
 def test_dialects_can_be_kept_and_balanced(shared_data: Path, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text('keep = {dialect = ["aa", "white"]}\nbalance = "dialect"')
     data = load(shared_data / "tweets.parquet", tmp_path / "s.toml")
-    assert data.attributes["dialect"].values == ("aa", "white") and np.bincount(data.labels["dialect"]).std() == 0
+    assert (
+        data.attributes["dialect"].values == ("aa", "white")
+        and np.bincount(data.labels["dialect"]).std() == 0
+    )
 
 
 def shares_no_person(data: Dataset) -> None:

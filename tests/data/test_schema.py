@@ -11,22 +11,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privet.core.errors import PrivetError
 from privet.data.dataset import Attribute, Dataset
-from privet.data.schema import PAD, SHARED, TableSchema, TextSchema, learn_schema, schema_from_json
-from privet.errors import PrivetError
-from privet.game import Run
+from privet.data.known_attributes import schema_from_json
+from privet.data.schema import PAD, SHARED, TableSchema, TextSchema, learn_schema
 from privet.methods.leace import LEACE
+from privet.train.game import Run
 
 
 def dataset(modality: str, records: object, n: int) -> Dataset:
     labels = {"flag": np.arange(n) % 2}
     part_of = (np.arange(n) % 4).astype(np.int8)
-    return Dataset("made", modality, records, {"flag": Attribute("flag", "binary", ("no", "yes"))}, labels, part_of, np.arange(n), "")  # type: ignore[arg-type]
+    return Dataset(
+        "made",
+        modality,
+        records,
+        {"flag": Attribute("flag", "binary", ("no", "yes"))},
+        labels,
+        part_of,
+        np.arange(n),
+        "",
+    )  # type: ignore[arg-type]
 
 
 def table(n: int = 80) -> pd.DataFrame:
     rng = np.random.default_rng(0)
-    return pd.DataFrame({"size": rng.normal(5, 2, n), "colour": rng.choice(["red", "blue"], n), "flag": np.arange(n) % 2})
+    return pd.DataFrame(
+        {
+            "size": rng.normal(5, 2, n),
+            "colour": rng.choice(["red", "blue"], n),
+            "flag": np.arange(n) % 2,
+        }
+    )
 
 
 def test_statistics_of_a_table_come_from_fit_alone() -> None:
@@ -44,7 +60,9 @@ def test_statistics_of_signals_and_texts_come_from_fit_alone() -> None:
     before = learn_schema(dataset("signal", windows, 80))
     windows[np.arange(80) % 4 != 0] = 99
     assert learn_schema(dataset("signal", windows, 80)) == before
-    texts = np.array(["seen seen" if i % 4 == 0 else "unseen unseen" for i in range(80)], dtype=object)
+    texts = np.array(
+        ["seen seen" if i % 4 == 0 else "unseen unseen" for i in range(80)], dtype=object
+    )
     schema = learn_schema(dataset("text", texts, 80))
     assert isinstance(schema, TextSchema) and schema.words == ("seen",)
 
@@ -58,25 +76,47 @@ def test_what_was_never_seen_becomes_zeros() -> None:
 def test_private_columns_are_no_input_and_some_column_must_be_left() -> None:
     data = dataset("table", table(), 80)
     schema = learn_schema(data, without=["flag"])
-    assert isinstance(schema, TableSchema) and [c.name for c in schema.columns] == ["size", "colour"]
+    assert isinstance(schema, TableSchema) and [c.name for c in schema.columns] == [
+        "size",
+        "colour",
+    ]
     with pytest.raises(PrivetError, match="No column"):
         learn_schema(data, without=["flag", "size", "colour"])
     with pytest.raises(PrivetError, match="colour"):
         learn_schema(data, without=["color"])
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.lists(st.sampled_from("abcdefgh"), max_size=4)), min_size=1, max_size=30))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.lists(st.sampled_from("abcdefgh"), max_size=4)),
+        min_size=1,
+        max_size=30,
+    )
+)
 def test_a_card_names_what_two_people_have(said: list[tuple[int, list[str]]]) -> None:
     who = np.array([person for person, _ in said])
     texts = np.array([" ".join(words) for _, words in said], dtype=object)
-    shared = {w for w in "abcdefgh" if len({person for person, words in said if w in words}) >= SHARED}
-    data = replace(dataset("text", texts, len(said)), part_of=np.zeros(len(said), np.int8), person=who)
+    shared = {
+        w for w in "abcdefgh" if len({person for person, words in said if w in words}) >= SHARED
+    }
+    data = replace(
+        dataset("text", texts, len(said)), part_of=np.zeros(len(said), np.int8), person=who
+    )
     schema = learn_schema(data, people=SHARED)
     assert isinstance(schema, TextSchema) and set(schema.words) == shared
-    frame = pd.DataFrame({"n": np.arange(len(said)), "first": [words[0] if words else None for _, words in said]})
+    frame = pd.DataFrame(
+        {"n": np.arange(len(said)), "first": [words[0] if words else None for _, words in said]}
+    )
     schema = learn_schema(replace(data, modality="table", records=frame), people=SHARED)
-    values = {w for w in "abcdefgh" if len({person for person, words in said if words[:1] == [w]}) >= SHARED}
-    assert isinstance(schema, TableSchema) and {v for column in schema.columns for v in column.values} == values
+    values = {
+        w
+        for w in "abcdefgh"
+        if len({person for person, words in said if words[:1] == [w]}) >= SHARED
+    }
+    assert (
+        isinstance(schema, TableSchema)
+        and {v for column in schema.columns for v in column.values} == values
+    )
 
 
 def test_methods_learn_without_what_one_person_has_and_raw_records_keep_it() -> None:
@@ -84,14 +124,26 @@ def test_methods_learn_without_what_one_person_has_and_raw_records_keep_it() -> 
     frame["name"] = [f"Ada {i}" for i in range(80)]
     frame.loc[0, "colour"] = "mauve"
     data = replace(dataset("table", frame, 80), part_of=np.zeros(80, np.int8))
-    raw, schema = learn_schema(data, ["flag"]), LEACE().problem(data, ["flag"], [], [], Run(device="cpu")).schema
+    raw, schema = (
+        learn_schema(data, ["flag"]),
+        LEACE().problem(data, ["flag"], [], [], Run(device="cpu")).schema,
+    )
     assert isinstance(raw, TableSchema) and [len(c.values) for c in raw.columns] == [0, 3, 80]
-    assert isinstance(schema, TableSchema) and [(c.name, c.values) for c in schema.columns] == [("size", ()), ("colour", ("blue", "red"))]
+    assert isinstance(schema, TableSchema) and [(c.name, c.values) for c in schema.columns] == [
+        ("size", ()),
+        ("colour", ("blue", "red")),
+    ]
     with pytest.raises(PrivetError, match="one person alone"):
         LEACE().problem(data, ["flag"], [], ["size", "colour"], Run(device="cpu"))
 
 
-@given(st.lists(st.lists(st.sampled_from(["ja", "nein", "l'été", "42", "!"]), min_size=1, max_size=20), min_size=1, max_size=8))
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["ja", "nein", "l'été", "42", "!"]), min_size=1, max_size=20),
+        min_size=1,
+        max_size=8,
+    )
+)
 def test_known_words_come_back_from_their_codes(lines: list[list[str]]) -> None:
     schema = TextSchema(("ja", "nein", "l'été", "42", "!"))
     texts = [" ".join(line) for line in lines]

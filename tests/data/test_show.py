@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from privet.data import Attribute, Dataset, load, show
-from privet.data.bits import shared_bits
-from privet.errors import PrivetError
+from privet.core.errors import PrivetError
+from privet.data.dataset import Attribute, Dataset
+from privet.data.shared_information import shared_bits
+from privet.data.show import show
+from privet.data.sources import load
 
 
 def dataset(**labels: np.ndarray) -> Dataset:
@@ -23,7 +25,16 @@ def dataset(**labels: np.ndarray) -> Dataset:
         else Attribute(name, "categorical", tuple(map(str, range(column.max() + 1))))
         for name, column in labels.items()
     }
-    return Dataset("made", "signal", np.zeros((n, 1, 8)), attributes, labels, (np.arange(n) % 4).astype(np.int8), np.arange(n), "f" * 64)
+    return Dataset(
+        "made",
+        "signal",
+        np.zeros((n, 1, 8)),
+        attributes,
+        labels,
+        (np.arange(n) % 4).astype(np.int8),
+        np.arange(n),
+        "f" * 64,
+    )
 
 
 def slowly(a: np.ndarray, b: np.ndarray) -> float:
@@ -33,10 +44,17 @@ def slowly(a: np.ndarray, b: np.ndarray) -> float:
     def entropy(words: list[object]) -> float:
         counts = np.array(list(Counter(words).values()))
         share = counts / counts.sum()
-        return float(-(share * np.log2(share)).sum() + (len(counts) - 1) / (2 * counts.sum() * np.log(2)))
+        return float(
+            -(share * np.log2(share)).sum() + (len(counts) - 1) / (2 * counts.sum() * np.log(2))
+        )
 
     a, b = a[known], b[known]
-    return max(0.0, entropy(a.tolist()) + entropy(b.tolist()) - entropy(list(zip(a.tolist(), b.tolist(), strict=True))))
+    return max(
+        0.0,
+        entropy(a.tolist())
+        + entropy(b.tolist())
+        - entropy(list(zip(a.tolist(), b.tolist(), strict=True))),
+    )
 
 
 def test_bits_equal_a_slow_count_with_missing_values() -> None:
@@ -59,7 +77,9 @@ def test_independent_attributes_share_about_nothing_and_copies_everything() -> N
     rng = np.random.default_rng(1)
     n = 20_000
     x = rng.normal(size=n)
-    bits = shared_bits(dataset(x=x, same=-3 * x, other=rng.integers(0, 10, n)), ["x", "same", "other"])
+    bits = shared_bits(
+        dataset(x=x, same=-3 * x, other=rng.integers(0, 10, n)), ["x", "same", "other"]
+    )
     assert bits[0, 1] == pytest.approx(2, abs=0.01)
     assert bits[0, 2] < 27 * 10 / n
 
@@ -67,12 +87,23 @@ def test_independent_attributes_share_about_nothing_and_copies_everything() -> N
 def test_order_of_records_changes_no_bit() -> None:
     rng = np.random.default_rng(2)
     data = dataset(a=rng.integers(0, 3, 300), b=rng.integers(0, 3, 300))
-    np.testing.assert_allclose(shared_bits(data, ["a", "b"]), shared_bits(data.take(rng.permutation(300)), ["a", "b"]))
+    np.testing.assert_allclose(
+        shared_bits(data, ["a", "b"]), shared_bits(data.take(rng.permutation(300)), ["a", "b"])
+    )
 
 
 def test_a_mask_shares_no_bits() -> None:
     data = dataset(a=np.arange(8) % 2)
-    masked = Dataset("m", "image", None, {"mask": Attribute("mask", "mask")}, {"mask": np.zeros((8, 2, 2))}, data.part_of, data.rows, "")
+    masked = Dataset(
+        "m",
+        "image",
+        None,
+        {"mask": Attribute("mask", "mask")},
+        {"mask": np.zeros((8, 2, 2))},
+        data.part_of,
+        data.rows,
+        "",
+    )
     with pytest.raises(PrivetError, match="mask"):
         shared_bits(masked, ["mask"])
 
@@ -85,7 +116,15 @@ def page(data: Dataset) -> str:
 
 def test_the_page_says_all_there_is_and_fits(pictures: Path) -> None:
     text = page(load(pictures))
-    for word in ("24 records", "12 x 10", "8 people", "fit", "select", "smiling", "no 50.0%, yes 50.0%"):
+    for word in (
+        "24 records",
+        "12 x 10",
+        "8 people",
+        "fit",
+        "select",
+        "smiling",
+        "no 50.0%, yes 50.0%",
+    ):
         assert word in text
 
 
@@ -93,4 +132,8 @@ def test_many_attributes_with_long_names_fit() -> None:
     rng = np.random.default_rng(0)
     columns = {f"[bold]a_rather_long_name_{i}": rng.integers(-1, 3, 200) for i in range(40)}
     text = page(dataset(**columns, number=rng.normal(size=200), gone=np.full(200, np.nan)))
-    assert max(len(line) for line in text.splitlines()) <= 100 and "[bold]a_rather" in text and "16 that share most" in text
+    assert (
+        max(len(line) for line in text.splitlines()) <= 100
+        and "[bold]a_rather" in text
+        and "16 that share most" in text
+    )

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
+from privet.core.errors import PrivetError
 from privet.data.toys import AGREE, M, S, bernoulli_optimum, channel_optimum, gaussian_optimum, toy
-from privet.errors import PrivetError
 
 SLACK = 4.0
 """Standard errors: a false alarm once in 16,000."""
@@ -29,13 +29,17 @@ def error(n: int) -> float:
 
 
 @given(budgets, st.floats(0.2, 5), st.floats(0.2, 2))
-def test_no_shift_and_noise_on_a_grid_beat_the_gaussian_optimum(distortion: float, m: float, s: float) -> None:
+def test_no_shift_and_noise_on_a_grid_beat_the_gaussian_optimum(
+    distortion: float, m: float, s: float
+) -> None:
     best = gaussian_optimum(distortion, m, s)
     b = np.linspace(0, min(math.sqrt(distortion), m), 2001)
     grid = ndtr((m - b) / np.sqrt(s * s + distortion - b * b)).min()
     assert best.b**2 + best.g**2 <= distortion + 1e-9
     assert best.accuracy <= grid + 1e-9
-    slope = (m * m + s * s + distortion) / s**3  # of the quotient in b, at most; the normal density is below 0.4
+    slope = (
+        m * m + s * s + distortion
+    ) / s**3  # of the quotient in b, at most; the normal density is below 0.4
     assert best.accuracy >= grid - 0.4 * slope * b[-1] / 2000 - 1e-9
     assert best.accuracy == pytest.approx(ndtr((m - best.b) / math.hypot(s, best.g)))
 
@@ -53,9 +57,14 @@ def test_more_distortion_never_helps_the_adversary(one: float, other: float) -> 
 
 @settings(deadline=None, max_examples=40)
 @given(budgets, budgets, st.floats(0.5, 1), st.floats(0.05, 0.95), st.booleans())
-def test_the_same_for_flips(one: float, other: float, agree: float, prior: float, aware: bool) -> None:
+def test_the_same_for_flips(
+    one: float, other: float, agree: float, prior: float, aware: bool
+) -> None:
     low, high = sorted((one, other))
-    assert bernoulli_optimum(high, agree, prior, aware).accuracy <= bernoulli_optimum(low, agree, prior, aware).accuracy + 1e-7
+    assert (
+        bernoulli_optimum(high, agree, prior, aware).accuracy
+        <= bernoulli_optimum(low, agree, prior, aware).accuracy + 1e-7
+    )
 
 
 def test_without_distortion_the_adversary_gets_what_the_raw_data_gives() -> None:
@@ -84,17 +93,25 @@ def best_on_a_grid(distortion: float, agree: float, prior: float, steps: int) ->
 
 @settings(deadline=None, max_examples=25)
 @given(st.floats(0, 0.6), st.floats(0.5, 1), st.floats(0.1, 0.9))
-def test_the_linear_program_is_as_good_as_any_grid_and_not_too_good(distortion: float, agree: float, prior: float) -> None:
+def test_the_linear_program_is_as_good_as_any_grid_and_not_too_good(
+    distortion: float, agree: float, prior: float
+) -> None:
     steps = 20
-    best, grid = bernoulli_optimum(distortion, agree, prior), best_on_a_grid(distortion, agree, prior, steps)
+    best, grid = (
+        bernoulli_optimum(distortion, agree, prior),
+        best_on_a_grid(distortion, agree, prior, steps),
+    )
     assert best.accuracy <= grid + 1e-7
-    # Rounding every flip down to the grid stays in budget, and moves no P(u, released) by more than P(u) / steps, twice.
+    # Rounding every flip down to the grid stays in budget, and moves no P(u, released) by more than
+    # P(u) / steps, twice.
     assert best.accuracy >= grid - 2 * max(prior, 1 - prior) / steps - 1e-7
 
 
 @settings(deadline=None, max_examples=25)
 @given(st.floats(0, 1), st.floats(0.5, 1), st.floats(0.1, 0.9), st.booleans())
-def test_the_channel_is_one_keeps_its_budget_and_gives_its_accuracy(distortion: float, agree: float, prior: float, aware: bool) -> None:
+def test_the_channel_is_one_keeps_its_budget_and_gives_its_accuracy(
+    distortion: float, agree: float, prior: float, aware: bool
+) -> None:
     best = bernoulli_optimum(distortion, agree, prior, aware)
     joint = np.array([[agree, 1 - agree], [1 - agree, agree]]) * np.array([[1 - prior], [prior]])
     released = (joint[:, :, None] * best.channel).sum(axis=1)
@@ -124,7 +141,9 @@ def test_the_best_adversary_on_sampled_gaussians_reaches_the_formula(distortion:
     data, best = toy("gaussian", 40_000), gaussian_optimum(distortion)
     x, u = data.records["x"].to_numpy(), data.labels["u"]
     released = x - best.b * (2 * u - 1) + best.g * np.random.default_rng(1).standard_normal(len(x))
-    assert ((released - x) ** 2).mean() <= distortion + 1e-9 + SLACK * best.g**2 * math.sqrt(2 / len(x))
+    assert ((released - x) ** 2).mean() <= distortion + 1e-9 + SLACK * best.g**2 * math.sqrt(
+        2 / len(x)
+    )
     assert abs(adversary(released, u) - best.accuracy) < error(len(x))
 
 
@@ -146,7 +165,11 @@ def test_a_toy_is_a_table_that_does_not_hold_its_secret(name: str) -> None:
     assert list(data.attributes) == ["u"]
     assert data.labels["u"].sum() == 500
     assert all(len(part) for part in data.splits())
-    assert toy(name, 1000, seed=3).fingerprint == data.fingerprint != toy(name, 1000, seed=4).fingerprint
+    assert (
+        toy(name, 1000, seed=3).fingerprint
+        == data.fingerprint
+        != toy(name, 1000, seed=4).fingerprint
+    )
 
 
 def test_wrong_words_get_a_sentence() -> None:

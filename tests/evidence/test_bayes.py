@@ -1,4 +1,5 @@
-"""Leakage is what trying every strategy finds, never grows by processing, and says nothing where nothing was counted."""
+"""Leakage is what trying every strategy finds, never grows by processing, and says nothing where
+nothing was counted."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ ROUNDING = 1e-9
 def tables(secrets: int = 4, outputs: int = 4) -> st.SearchStrategy[Array]:
     """Joint counts, with many zeros, of which at least one is not."""
     shape = st.tuples(st.integers(1, secrets), st.integers(1, outputs))
-    return shape.flatmap(lambda s: hnp.arrays(np.int64, s, elements=st.integers(0, 6))).filter(lambda t: t.sum() > 0)
+    return shape.flatmap(lambda s: hnp.arrays(np.int64, s, elements=st.integers(0, 6))).filter(
+        lambda t: t.sum() > 0
+    )
 
 
 def channels(secrets: int = 4, outputs: int = 4) -> st.SearchStrategy[Array]:
@@ -47,7 +50,13 @@ def channels(secrets: int = 4, outputs: int = 4) -> st.SearchStrategy[Array]:
 def best_strategy(joint: Array) -> float:
     """The highest success of any map from outputs to guesses, by trying them all."""
     secrets, outputs = joint.shape
-    return max(sum(joint[g[y], y] for y in range(outputs)) for g in itertools.product(range(secrets), repeat=outputs)) / joint.sum()
+    return (
+        max(
+            sum(joint[g[y], y] for y in range(outputs))
+            for g in itertools.product(range(secrets), repeat=outputs)
+        )
+        / joint.sum()
+    )
 
 
 def risk_ratio(joint: Array, prior: Array) -> float:
@@ -72,18 +81,27 @@ def test_leakage_keeps_within_its_limits(joint: Array) -> None:
     assert 0 <= (additive_leakage(joint) or 0) < 1
     assert 1 <= (multiplicative_leakage(joint) or 0) <= min(secrets, outputs) + ROUNDING
     assert 0 <= (min_entropy_leakage(joint) or 0) <= np.log2(min(secrets, outputs)) + ROUNDING
-    assert all(security is None or 0 <= security <= 1 for security in (measure(joint) for measure in SECURITIES))
+    assert all(
+        security is None or 0 <= security <= 1
+        for security in (measure(joint) for measure in SECURITIES)
+    )
 
 
 @given(channels(3, 3), st.lists(st.integers(1, 20), min_size=3, max_size=3))
-def test_no_prior_is_below_bayes_security_and_one_pair_reaches_it(joint: Array, shares: list[int]) -> None:
+def test_no_prior_is_below_bayes_security_and_one_pair_reaches_it(
+    joint: Array, shares: list[int]
+) -> None:
     present = int((joint.sum(1) > 0).sum())
     prior = np.array(shares[:present]) / sum(shares[:present])
     security = bayes_security(joint)
     assert security is not None and security <= risk_ratio(joint, prior) + ROUNDING
-    pairs = [np.isin(range(present), pair) / 2 for pair in itertools.combinations(range(present), 2)]
+    pairs = [
+        np.isin(range(present), pair) / 2 for pair in itertools.combinations(range(present), 2)
+    ]
     assert security == pytest.approx(min(risk_ratio(joint, pair) for pair in pairs), abs=ROUNDING)
-    assert uniform_bayes_security(joint) == pytest.approx(risk_ratio(joint, np.full(present, 1 / present)), abs=ROUNDING)
+    assert uniform_bayes_security(joint) == pytest.approx(
+        risk_ratio(joint, np.full(present, 1 / present)), abs=ROUNDING
+    )
 
 
 @given(channels())
@@ -97,7 +115,9 @@ def test_uniform_security_is_never_the_lower_and_the_same_for_two_secrets(joint:
 @given(tables(), st.data())
 def test_processing_the_output_leaks_no_more(joint: Array, data: st.DataObject) -> None:
     outputs = joint.shape[1]
-    merge = np.eye(outputs)[data.draw(st.lists(st.integers(0, outputs - 1), min_size=outputs, max_size=outputs))]
+    merge = np.eye(outputs)[
+        data.draw(st.lists(st.integers(0, outputs - 1), min_size=outputs, max_size=outputs))
+    ]
     noise = data.draw(hnp.arrays(np.int64, (outputs, 3), elements=st.integers(1, 5)))
     for after in (joint @ merge, joint @ (noise / noise.sum(1, keepdims=True))):
         for leakage in LEAKAGES:
@@ -122,15 +142,20 @@ def test_independent_outputs_leak_nothing(secret: Array, output: Array) -> None:
 def test_the_identity_leaks_all(k: int) -> None:
     joint = np.eye(k)
     assert [leakage(joint) for leakage in LEAKAGES] == pytest.approx([1 - 1 / k, k, np.log2(k)])
-    assert bayes_security(joint) == 0 and uniform_bayes_security(joint) == pytest.approx(0, abs=ROUNDING)
+    assert bayes_security(joint) == 0 and uniform_bayes_security(joint) == pytest.approx(
+        0, abs=ROUNDING
+    )
 
 
 @pytest.mark.parametrize("k", [2, 5])
 def test_randomised_response_has_its_closed_form(k: int) -> None:
-    """The truth with probability q + (1 - q) / k, otherwise any value: rows differ by q in total variation."""
+    """The truth with probability q + (1 - q) / k, otherwise any value: rows differ by q in total
+    variation."""
     for q in (0.0, 0.3, 0.9):
         joint = q * np.eye(k) + (1 - q) / k
-        assert bayes_security(joint) == pytest.approx(1 - q) and uniform_bayes_security(joint) == pytest.approx(1 - q)
+        assert bayes_security(joint) == pytest.approx(1 - q) and uniform_bayes_security(
+            joint
+        ) == pytest.approx(1 - q)
         assert multiplicative_leakage(joint) == pytest.approx(1 + (k - 1) * q)
 
 
@@ -153,7 +178,9 @@ def guessed(draw: st.DrawFn) -> tuple[Array, Array]:
 @given(guessed())
 def test_f1_is_sklearns(pair: tuple[Array, Array]) -> None:
     truth, guesses = pair
-    assert f1(truth, guesses) == pytest.approx(metrics.f1_score(truth, guesses, average="macro", zero_division=0))
+    assert f1(truth, guesses) == pytest.approx(
+        metrics.f1_score(truth, guesses, average="macro", zero_division=0)
+    )
     assert f1(confusion(truth, guesses, 6)) == f1(truth, guesses)
 
 
@@ -162,12 +189,22 @@ def test_advantage_is_at_most_what_the_guesses_leak(pair: tuple[Array, Array]) -
     truth, guesses = pair
     gained = advantage(truth, guesses)
     assert gained == pytest.approx(accuracy(truth, guesses) - max(np.bincount(truth)) / len(truth))
-    assert gained is not None and gained <= (additive_leakage(confusion(truth, guesses, 4)) or 0) + ROUNDING
+    assert (
+        gained is not None
+        and gained <= (additive_leakage(confusion(truth, guesses, 4)) or 0) + ROUNDING
+    )
 
 
 @given(
     st.integers(2, 80).flatmap(
-        lambda n: st.tuples(codes(n, 2), hnp.arrays(np.float64, n, elements=st.sampled_from([-1.0, 0.0, 0.1, 0.5, 2.0]) | st.floats(-3, 3)))
+        lambda n: st.tuples(
+            codes(n, 2),
+            hnp.arrays(
+                np.float64,
+                n,
+                elements=st.sampled_from([-1.0, 0.0, 0.1, 0.5, 2.0]) | st.floats(-3, 3),
+            ),
+        )
     ),
     st.sampled_from([0.0, 0.01, 0.07, 0.29, 0.5, 1.0]),
 )
@@ -184,22 +221,35 @@ def test_tpr_is_sklearns(pair: tuple[Array, Array], fpr: float) -> None:
 def test_tpr_of_scores_that_know_nothing_is_the_fpr() -> None:
     random = np.random.default_rng(0)
     truth, score = random.integers(0, 2, 200_000), random.random(200_000)
-    # The threshold and the count above it each err by sqrt(0.01 * 0.99 / 100,000); five deviations of both.
+    # The threshold and the count above it each err by sqrt(0.01 * 0.99 / 100,000); five deviations
+    # of both.
     assert tpr_at(truth, score) == pytest.approx(0.01, abs=5 * np.sqrt(2 * 0.01 * 0.99 / 100_000))
     assert tpr_at(truth, np.zeros(200_000)) == 0 and tpr_at(truth, truth) == 1
 
 
 def test_nothing_counted_is_not_nothing_leaked() -> None:
     for empty in (np.zeros((2, 3)), np.zeros((0, 0)), np.zeros((2, 0))):
-        assert all(measure(empty) is None for measure in (*LEAKAGES, *SECURITIES, prior_vulnerability, posterior_vulnerability))
-    assert advantage([], []) is None and f1([], []) is None and tpr_at([], []) is None and f1(np.zeros((2, 2))) is None
+        assert all(
+            measure(empty) is None
+            for measure in (*LEAKAGES, *SECURITIES, prior_vulnerability, posterior_vulnerability)
+        )
+    assert (
+        advantage([], []) is None
+        and f1([], []) is None
+        and tpr_at([], []) is None
+        and f1(np.zeros((2, 2))) is None
+    )
 
 
 def test_one_class_has_nothing_left_to_leak_and_no_security() -> None:
     alone = [[0, 0], [3, 4]]
     assert [leakage(alone) for leakage in LEAKAGES] == [0, 1, 0]
     assert bayes_security(alone) is None and uniform_bayes_security(alone) is None
-    assert advantage([1, 1], [1, 1]) == 0 and advantage([1, 1], [0, 1]) == -0.5 and f1([1, 1], [1, 1]) == 1
+    assert (
+        advantage([1, 1], [1, 1]) == 0
+        and advantage([1, 1], [0, 1]) == -0.5
+        and f1([1, 1], [1, 1]) == 1
+    )
     assert tpr_at([1, 1], [0.1, 0.2]) is None and tpr_at([0], [0.1]) is None
 
 

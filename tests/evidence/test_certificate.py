@@ -1,4 +1,5 @@
-"""A certificate is never below what the best adversary reaches, and says so where it has nothing to say."""
+"""A certificate is never below what the best adversary reaches, and says so where it has nothing to
+say."""
 
 from __future__ import annotations
 
@@ -14,12 +15,19 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import binom, norm
 
-from privet.errors import PrivetError
-from privet.evidence import transport
-from privet.evidence.alphabet import certify_alphabet
-from privet.evidence.certificate import Certificate, certify, curve, information, sentence, smallest_sigma
-from privet.evidence.guessed import binned, jointly, quantile_edges
-from privet.evidence.smoothed import by_draws, on_grid
+from privet.core.errors import PrivetError
+from privet.evidence.certificate import transport
+from privet.evidence.certificate.classes import binned, jointly, quantile_edges
+from privet.evidence.certificate.gaussian import (
+    Certificate,
+    certify,
+    curve,
+    information,
+    sentence,
+    smallest_sigma,
+)
+from privet.evidence.certificate.smoothing import by_draws, on_grid
+from privet.evidence.certificate.symbols import certify_alphabet
 
 Array = npt.NDArray[Any]
 TWO = ("a", "b")
@@ -29,7 +37,8 @@ FEW = 2000
 
 
 def normal(n: int, d: int, gap: float, seed: int = 0, k: int = 2) -> tuple[Array, Array, Array]:
-    """n people of each of k values with one record each: codes N(value * gap, I) along the first axis."""
+    """n people of each of k values with one record each: codes N(value * gap, I) along the first
+    axis."""
     labels = np.arange(k * n) % k
     codes = np.random.default_rng(seed).normal(size=(k * n, d))
     codes[:, 0] += gap * labels
@@ -64,7 +73,12 @@ def often(misses: int, runs: int, delta: float) -> bool:
 @pytest.mark.parametrize("gap", [0.0, 1.5])
 def test_two_gaussians_are_told_apart_no_better_than_the_bound_says(d: int, gap: float) -> None:
     runs, truth = 10 if d == 2 else 50, exact(gap, 0.8)
-    found = [certify(*_order(normal(50, d, gap, seed), 0.8), "x", TWO, confidence=0.9, draws=FEW, seed=seed) for seed in range(runs)]
+    found = [
+        certify(
+            *_order(normal(50, d, gap, seed), 0.8), "x", TWO, confidence=0.9, draws=FEW, seed=seed
+        )
+        for seed in range(runs)
+    ]
     assert not often(sum(c.bound is not None and c.bound < truth for c in found), runs, 0.1)
     plain = [c.at_prior for c in found]
     assert not often(sum(p is not None and p < truth for p in plain), runs, 0.1)
@@ -76,23 +90,39 @@ def _order(drawn: tuple[Array, Array, Array], sigma: float) -> tuple[Array, floa
 
 
 def test_misses_are_as_rare_as_promised_where_the_sample_is_not_biased() -> None:
-    """Two symbols: V(P^) alone is too low every other time, so the slack is what keeps the promise."""
+    """Two symbols: V(P^) alone is too low every other time, so the slack is what keeps the
+    promise."""
     random, runs, truth = np.random.default_rng(0), 400, 0.7
     labels, people = np.arange(100) % 2, np.arange(100)
     symbols = (random.random((runs, 100)) < np.where(labels, 0.7, 0.3)).astype(int)
-    found = [certify_alphabet(drawn, 2, None, labels, people, "x", TWO, confidence=0.9) for drawn in symbols]
+    found = [
+        certify_alphabet(drawn, 2, None, labels, people, "x", TWO, confidence=0.9)
+        for drawn in symbols
+    ]
     assert sum(c.empirical < truth for c in found) > 0.3 * runs
     assert not often(sum(c.bound is not None and c.bound < truth for c in found), runs, 0.1)
 
 
 def test_people_with_records_of_several_values_are_not_counted_as_more_people() -> None:
-    """Each of 60 people has a record of either value, and the rule is right on both or wrong on both."""
+    """Each of 60 people has a record of either value, and the rule is right on both or wrong on
+    both."""
     random, runs, truth, n = np.random.default_rng(1), 400, 0.7, 60
     labels, people = np.arange(2 * n) % 2, np.arange(2 * n) // 2
     found = []
     for _ in range(runs):
         right = np.repeat(random.random(n) < truth, 2)
-        found.append(certify_alphabet(np.where(right, labels, 1 - labels), 2, None, labels, people, "x", TWO, confidence=0.9))
+        found.append(
+            certify_alphabet(
+                np.where(right, labels, 1 - labels),
+                2,
+                None,
+                labels,
+                people,
+                "x",
+                TWO,
+                confidence=0.9,
+            )
+        )
     assert not often(sum(c.bound is not None and c.bound < truth for c in found), runs, 0.1)
     assert not often(sum(c.at_prior is not None and c.at_prior < truth for c in found), runs, 0.1)
     assert found[0].slack == pytest.approx(math.sqrt(math.log(2 / 0.1) / (2 * n)), abs=1e-6)
@@ -136,7 +166,9 @@ def test_the_best_attack_does_not_beat_the_bound() -> None:
     st.sampled_from([4, 16, 64]),
 )
 def test_the_grid_is_as_exact_as_it_says(codes: Array, k: int, sigma: float, steps: int) -> None:
-    weights = np.random.default_rng(len(codes)).dirichlet(np.full(len(codes) * k, 0.3)).reshape(-1, k)
+    weights = (
+        np.random.default_rng(len(codes)).dirichlet(np.full(len(codes) * k, 0.3)).reshape(-1, k)
+    )
     found = on_grid(codes, weights, sigma, steps)
     assert abs(found.value - mixture_value(codes, weights, sigma)) <= found.error + 1e-5
 
@@ -147,7 +179,10 @@ def test_draws_and_grid_agree_within_their_errors(k: int) -> None:
     codes, within = random.normal(size=(60, 2)), random.dirichlet(np.full(60, 0.5), k).T
     joint = within * random.dirichlet(np.ones(k))
     even, real = by_draws(codes, within, joint, 0.4, 20_000, 0, 1e-3)
-    for drawn, grid in ((even, on_grid(codes, within / k, 0.4, 24)), (real, on_grid(codes, joint, 0.4, 24))):
+    for drawn, grid in (
+        (even, on_grid(codes, within / k, 0.4, 24)),
+        (real, on_grid(codes, joint, 0.4, 24)),
+    ):
         assert drawn.error < 0.02
         assert abs(drawn.value - grid.value) <= drawn.error + grid.error
 
@@ -174,7 +209,9 @@ def test_a_coupling_has_the_two_samples_as_marginals_whether_in_blocks_or_not() 
         assert np.bincount(plan.first, plan.mass, 130) == pytest.approx(weights[0], abs=1e-9)
         assert np.bincount(plan.second, plan.mass, 90) == pytest.approx(weights[1], abs=1e-9)
         apart = np.linalg.norm(first[plan.first] - second[plan.second], axis=1)
-        assert plan.cost == pytest.approx(plan.mass @ transport.noise_distance(apart, 0.5), abs=1e-9)
+        assert plan.cost == pytest.approx(
+            plan.mass @ transport.noise_distance(apart, 0.5), abs=1e-9
+        )
         assert whole.cost - 1e-9 <= plan.cost <= whole.cost + 0.2
 
 
@@ -184,15 +221,23 @@ def test_the_integral_is_never_above_transport(d: int, k: int) -> None:
     pytest.importorskip("ot")
     codes, labels, person = normal(80, d, 0.4, seed=d, k=k)
     for prior in (None, tuple(np.arange(1, k + 1) / sum(range(k + 1)))):
-        smooth = certify(codes, 0.7, labels, person, "x", THREE[:k], draws=20_000, compare=True, prior=prior)
-        coupled = certify(codes, 0.7, labels, person, "x", THREE[:k], method="transport", prior=prior)
+        smooth = certify(
+            codes, 0.7, labels, person, "x", THREE[:k], draws=20_000, compare=True, prior=prior
+        )
+        coupled = certify(
+            codes, 0.7, labels, person, "x", THREE[:k], method="transport", prior=prior
+        )
         error = 0.02 if d > 2 else 2e-3
         assert smooth.transport == coupled.transport == coupled.bound
         assert sure(smooth) <= sure(coupled) + error
-        assert smooth.at_prior is not None and (coupled.at_prior is None or smooth.at_prior <= coupled.at_prior + error)
+        assert smooth.at_prior is not None and (
+            coupled.at_prior is None or smooth.at_prior <= coupled.at_prior + error
+        )
 
 
-def test_transport_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transport_without_its_package_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def absent(_name: str) -> None:
         raise ImportError
 
@@ -212,15 +257,22 @@ def test_order_and_names_do_not_matter_and_a_repeated_record_adds_nothing(d: int
     moved = np.random.default_rng(3).permutation(120)
     named = np.array([f"person {999 - p}" for p in person])
     again = certify(codes[moved], 1.0, labels[moved], named[moved], "x", TWO, draws=FEW)
-    twice = certify(np.repeat(codes, 3, 0), 1.0, np.repeat(labels, 3), np.repeat(person, 3), "x", TWO, draws=FEW)
+    twice = certify(
+        np.repeat(codes, 3, 0), 1.0, np.repeat(labels, 3), np.repeat(person, 3), "x", TWO, draws=FEW
+    )
     for other in (again, twice):
-        assert sure(other) == pytest.approx(sure(c), abs=1e-9) and other.at_prior == pytest.approx(c.at_prior, abs=1e-9)
+        assert sure(other) == pytest.approx(sure(c), abs=1e-9) and other.at_prior == pytest.approx(
+            c.at_prior, abs=1e-9
+        )
         assert other.people == c.people == (30, 30)
 
 
 def test_records_of_the_same_person_are_one_person() -> None:
     codes, labels, _ = normal(100, 1, 0.5)
-    slack = [certify(codes, 1.0, labels, np.arange(200) // (2 * m) * 2 + labels, "x", TWO).slack for m in (1, 4)]
+    slack = [
+        certify(codes, 1.0, labels, np.arange(200) // (2 * m) * 2 + labels, "x", TWO).slack
+        for m in (1, 4)
+    ]
     assert slack[1] == pytest.approx(2 * slack[0], rel=1e-3)
 
 
@@ -228,7 +280,10 @@ def test_records_of_the_same_person_are_one_person() -> None:
 def test_rotations_and_shifts_do_not_matter(d: int) -> None:
     codes, labels, person = normal(100, d, 0.8)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(d, d)))[0]
-    a, b = (certify(x, 0.6, labels, person, "x", TWO, draws=20_000) for x in (codes, codes @ turn + 1000.0))
+    a, b = (
+        certify(x, 0.6, labels, person, "x", TWO, draws=20_000)
+        for x in (codes, codes @ turn + 1000.0)
+    )
     assert sure(a) == pytest.approx(sure(b), abs=0.01 if d > 2 else 1e-3)
 
 
@@ -245,7 +300,10 @@ def test_more_noise_more_people_and_less_confidence_lower_the_bound(d: int) -> N
 
 def test_several_releases_are_one_with_less_noise() -> None:
     codes, labels, person = normal(100, 1, 0.5)
-    several, one = certify(codes, 1.0, labels, person, "x", TWO, releases=9), certify(codes, 1 / 3, labels, person, "x", TWO)
+    several, one = (
+        certify(codes, 1.0, labels, person, "x", TWO, releases=9),
+        certify(codes, 1 / 3, labels, person, "x", TWO),
+    )
     assert several.bound == one.bound and several.sigma == 1.0 and several.releases == 9
 
 
@@ -257,15 +315,24 @@ def test_several_releases_through_a_channel_are_compared_with_counting() -> None
     assert c.empirical == pytest.approx(binom.sf(1, 3, 0.6))
     many = certify_alphabet(labels, 2, told, labels, people, "x", TWO, releases=40)
     assert many.empirical == pytest.approx(binom.sf(20, 40, 0.6) + binom.pmf(20, 40, 0.6) / 2)
-    assert certify_alphabet(labels, 2, told, labels, people, "x", TWO, releases=1 << 18).empirical == 1.0, "granted the symbol itself"
+    assert (
+        certify_alphabet(labels, 2, told, labels, people, "x", TWO, releases=1 << 18).empirical
+        == 1.0
+    ), "granted the symbol itself"
 
 
 def test_tallies_tell_as_much_as_the_releases_one_by_one() -> None:
-    """Against all sequences of outputs, gone through one after the other, for rows that are not each other's turns."""
+    """Against all sequences of outputs, gone through one after the other, for rows that are not
+    each other's turns."""
     random = np.random.default_rng(4)
     channel = random.dirichlet(np.ones(3), 4)
     symbols, labels, people = random.integers(0, 4, 600), random.integers(0, 2, 600), np.arange(600)
-    law = np.stack([np.bincount(symbols[labels == a], minlength=4) / (labels == a).sum() for a in (0, 1)]) / 2
+    law = (
+        np.stack(
+            [np.bincount(symbols[labels == a], minlength=4) / (labels == a).sum() for a in (0, 1)]
+        )
+        / 2
+    )
     seen = np.einsum("sa,sb,sc->sabc", channel, channel, channel).reshape(4, -1)
     c = certify_alphabet(symbols, 4, channel, labels, people, "x", TWO, releases=3)
     assert c.empirical == pytest.approx((law @ seen).max(0).sum())
@@ -279,7 +346,8 @@ def test_a_channel_that_forgets_leaves_nothing() -> None:
 
 
 def test_three_values_on_a_line() -> None:
-    """The best rule cuts halfway: the middle value is right with 2 Phi(t) - 1, the others with Phi(t)."""
+    """The best rule cuts halfway: the middle value is right with 2 Phi(t) - 1, the others with
+    Phi(t)."""
     t = 1.0 / 2 / math.hypot(1, 0.5)
     truth = (4 * norm.cdf(t) - 1) / 3
     c = certify(*_order(normal(1000, 1, 1.0, k=3), 0.5), "x", THREE)
@@ -287,7 +355,8 @@ def test_three_values_on_a_line() -> None:
 
 
 def test_guessing_two_attributes_leaks_at_least_as_much_as_either() -> None:
-    """Times k, success at equally likely values is an integral of the largest density: mixtures of densities lie below."""
+    """Times k, success at equally likely values is an integral of the largest density: mixtures of
+    densities lie below."""
     random = np.random.default_rng(0)
     a, b = np.arange(400) % 2, np.arange(400) // 2 % 2
     codes = random.normal(size=(400, 1)) + 0.6 * a[:, None] - 0.9 * b[:, None]
@@ -308,18 +377,27 @@ def test_the_smallest_sigma_meets_the_target_on_other_people(d: int) -> None:
     codes, labels, person = normal(300, d, 0.6, seed=5)
     sigma = smallest_sigma(codes, labels, person, TWO, 0.65, people=(400, 400), draws=FEW)
     assert sigma is not None
-    met = [certify(*_order(normal(400, d, 0.6, seed), sigma), "x", TWO, draws=5000).bound for seed in range(20, 28)]
+    met = [
+        certify(*_order(normal(400, d, 0.6, seed), sigma), "x", TWO, draws=5000).bound
+        for seed in range(20, 28)
+    ]
     assert sum(m is not None and m <= 0.65 for m in met) >= 5
     far = certify(*_order(normal(400, d, 0.6, 20), sigma / 4), "x", TWO, draws=5000)
     assert far.bound is None or far.bound > 0.65
-    assert smallest_sigma(codes, labels, person, TWO, 0.65, people=(10, 10), draws=FEW) is None  # their slack alone is more
+    assert (
+        smallest_sigma(codes, labels, person, TWO, 0.65, people=(10, 10), draws=FEW) is None
+    )  # their slack alone is more
 
 
 def test_numbers_become_bins_with_edges_from_other_people() -> None:
     ages = np.random.default_rng(0).uniform(18, 90, 999)
     edges = quantile_edges(ages, 3)
     codes, names = binned(np.append(ages, np.nan), edges)
-    assert codes[-1] == -1 and len(names) == 3 and np.bincount(codes[:-1]) == pytest.approx([333] * 3, abs=1)
+    assert (
+        codes[-1] == -1
+        and len(names) == 3
+        and np.bincount(codes[:-1]) == pytest.approx([333] * 3, abs=1)
+    )
 
 
 # Saying nothing.
@@ -344,7 +422,12 @@ def test_numbers_become_bins_with_edges_from_other_people() -> None:
     ],
 )
 def test_where_nothing_can_be_said_no_number_is(
-    codes: Array, sigma: float | None, labels: Array, person: Array, values: tuple[str, ...], why: str
+    codes: Array,
+    sigma: float | None,
+    labels: Array,
+    person: Array,
+    values: tuple[str, ...],
+    why: str,
 ) -> None:
     c = certify(codes, sigma, labels, person, "gender", values, draws=FEW)
     assert c.bound is None and c.at_prior is None and c.bits is None and c.odds is None
@@ -370,10 +453,20 @@ def test_wrong_input_is_refused() -> None:
     for row in wrong:
         with pytest.raises(PrivetError):
             certify(*row, "x", TWO)
-    for settings in ({"confidence": 1.0}, {"releases": 0}, {"prior": (0.5, 0.6)}, {"method": "guess"}):
+    for settings in (
+        {"confidence": 1.0},
+        {"releases": 0},
+        {"prior": (0.5, 0.6)},
+        {"method": "guess"},
+    ):
         with pytest.raises(PrivetError):
             certify(codes, 1.0, labels, person, "x", TWO, **settings)  # type: ignore[arg-type]
-    for symbols, channel in ((labels + 1, None), (labels * 0.5, None), (labels, np.ones((2, 2))), (labels, np.eye(3))):
+    for symbols, channel in (
+        (labels + 1, None),
+        (labels * 0.5, None),
+        (labels, np.ones((2, 2))),
+        (labels, np.eye(3)),
+    ):
         with pytest.raises(PrivetError):
             certify_alphabet(symbols, 2, channel, labels, person, "x", TWO)
 
@@ -381,7 +474,9 @@ def test_wrong_input_is_refused() -> None:
 # In bits and in words.
 
 
-TABLES = hnp.arrays(np.float64, st.tuples(st.integers(2, 5), st.integers(1, 6)), elements=st.floats(0, 1))
+TABLES = hnp.arrays(
+    np.float64, st.tuples(st.integers(2, 5), st.integers(1, 6)), elements=st.floats(0, 1)
+)
 
 
 @given(TABLES.filter(lambda table: bool((table.sum(1) > 0).all())))
@@ -394,7 +489,27 @@ def test_bits_bound_the_mutual_information_of_any_channel(table: Array) -> None:
 
 
 def test_a_sentence_rounds_up_and_names_the_blind_guess() -> None:
-    c = Certificate("gender", TWO, 0.5701, 0.55, 0.02, 0.6, (0.5, 0.5), 0.15, 0.99, (900, 800), 2, 0.4, 1, "smoothed")
+    c = Certificate(
+        "gender",
+        TWO,
+        0.5701,
+        0.55,
+        0.02,
+        0.6,
+        (0.5, 0.5),
+        0.15,
+        0.99,
+        (900, 800),
+        2,
+        0.4,
+        1,
+        "smoothed",
+    )
     said = sentence(c)
-    assert "58 times in 100" in said and "blindly is right 50 times" in said and "58 to 42" in said and "1700 people" in said
+    assert (
+        "58 times in 100" in said
+        and "blindly is right 50 times" in said
+        and "58 to 42" in said
+        and "1700 people" in said
+    )
     assert c.odds == pytest.approx(0.5701 / 0.4299)

@@ -29,7 +29,9 @@ def test_agrees_with_torchmetrics(shape):
     a, b = (torch.from_numpy(x).double() for x in (made, truth))
     expected = theirs.structural_similarity_index_measure(a, b, data_range=255.0, reduction="none")
     np.testing.assert_allclose(ssim(made, truth), expected, atol=1e-4)
-    expected = theirs.peak_signal_noise_ratio(a, b, data_range=255.0, reduction="none", dim=(1, 2, 3))
+    expected = theirs.peak_signal_noise_ratio(
+        a, b, data_range=255.0, reduction="none", dim=(1, 2, 3)
+    )
     np.testing.assert_allclose(psnr(made, truth), expected, atol=1e-4)
 
 
@@ -38,7 +40,12 @@ def test_scales_agree_with_torchmetrics(shape):
     theirs = pytest.importorskip("torchmetrics.functional.image")
     made, truth = _pair(shape, n=2, noise=60.0)
     weights = WEIGHTS[: scales(*shape[1:])]
-    settings = {"data_range": 255.0, "reduction": "none", "betas": tuple(w / sum(weights) for w in weights), "normalize": "relu"}
+    settings = {
+        "data_range": 255.0,
+        "reduction": "none",
+        "betas": tuple(w / sum(weights) for w in weights),
+        "normalize": "relu",
+    }
     a, b = (torch.from_numpy(x).double() for x in (made, truth))
     expected = theirs.multiscale_structural_similarity_index_measure(a, b, **settings)
     np.testing.assert_allclose(ms_ssim(made, truth), expected, atol=1e-4)
@@ -82,7 +89,9 @@ def test_arrays_and_tensors_bytes_and_floats_are_the_same(measure):
     made, truth = _pair((1, 20, 20))
     expected = measure(made, truth)
     assert expected.dtype == np.float64
-    np.testing.assert_array_equal(measure(torch.from_numpy(made), torch.from_numpy(truth).float()), expected)
+    np.testing.assert_array_equal(
+        measure(torch.from_numpy(made), torch.from_numpy(truth).float()), expected
+    )
     np.testing.assert_allclose(measure(made / 255.0, truth / 255.0, 1.0), expected, rtol=1e-9)
 
 
@@ -90,7 +99,9 @@ def test_arrays_and_tensors_bytes_and_floats_are_the_same(measure):
 def test_neither_order_nor_flips_matter(measure):
     made, truth = _pair((3, 32, 40))
     np.testing.assert_allclose(measure(truth, made), measure(made, truth), rtol=1e-9)
-    np.testing.assert_allclose(measure(made[..., ::-1].copy(), truth[..., ::-1].copy()), measure(made, truth), rtol=1e-9)
+    np.testing.assert_allclose(
+        measure(made[..., ::-1].copy(), truth[..., ::-1].copy()), measure(made, truth), rtol=1e-9
+    )
 
 
 def test_similarity_can_be_climbed():

@@ -1,4 +1,5 @@
-"""Bits agree with closed forms and quadrature where these exist, and bounds keep to their side of the truth."""
+"""Bits agree with closed forms and quadrature where these exist, and bounds keep to their side of
+the truth."""
 
 from __future__ import annotations
 
@@ -43,16 +44,21 @@ def two_bumps(distance: float) -> float:
     def density(x: float) -> float:
         return float(norm.pdf(x, distance / 2) + norm.pdf(x, -distance / 2)) / 2
 
-    whole = quad(lambda x: -density(x) * np.log2(density(x)), -8 - distance, 8 + distance, limit=200)[0]
+    whole = quad(
+        lambda x: -density(x) * np.log2(density(x)), -8 - distance, 8 + distance, limit=200
+    )[0]
     return float(whole) - 0.5 * np.log2(2 * np.pi * np.e)
 
 
 def gaussian_pairs(rho: float, n: int, seed: int) -> tuple[float, Array]:
-    """The bits of a bivariate Gaussian and the best critic's scores of n pairs: log p(x, y) / p(x) p(y)."""
+    """The bits of a bivariate Gaussian and the best critic's scores of n pairs: log p(x, y) / p(x)
+    p(y)."""
     random = np.random.default_rng(seed)
     x = random.normal(size=n)
     y = rho * x + np.sqrt(1 - rho**2) * random.normal(size=n)
-    return -np.log2(1 - rho**2) / 2, norm.logpdf(y[None], rho * x[:, None], np.sqrt(1 - rho**2)) - norm.logpdf(y)[None]
+    return -np.log2(1 - rho**2) / 2, norm.logpdf(
+        y[None], rho * x[:, None], np.sqrt(1 - rho**2)
+    ) - norm.logpdf(y)[None]
 
 
 @pytest.mark.parametrize("q", [0.0, 0.02, 0.11, 0.3, 0.5])
@@ -72,13 +78,19 @@ def test_a_noisy_copy_of_a_bit_has_its_bits(q: float) -> None:
         assert 0 <= found.value <= flipped_bit(q) + 5 / np.sqrt(500)
 
 
-@given(st.integers(2, 30).flatmap(lambda n: st.tuples(hnp.arrays(np.int64, n, elements=st.integers(0, 2)), st.integers(0, 99))))
+@given(
+    st.integers(2, 30).flatmap(
+        lambda n: st.tuples(hnp.arrays(np.int64, n, elements=st.integers(0, 2)), st.integers(0, 99))
+    )
+)
 def test_usable_bits_are_entropy_minus_sklearns_log_loss(case: tuple[Array, int]) -> None:
     truth, seed = case
     table = np.random.default_rng(seed).dirichlet([1, 1, 1], len(truth))
     prior = entropy(np.bincount(truth), base=2)
     found = usable_bits(truth, table, smoothing=0)
-    assert found.raw == pytest.approx(prior - log_loss(truth, table, labels=[0, 1, 2]) / np.log(2), abs=1e-9)
+    assert found.raw == pytest.approx(
+        prior - log_loss(truth, table, labels=[0, 1, 2]) / np.log(2), abs=1e-9
+    )
     assert found.value == pytest.approx(max(found.raw, 0)) and found.cap == pytest.approx(prior)
 
 
@@ -87,7 +99,10 @@ def test_saying_the_prior_is_of_no_use_and_a_sure_mistake_is_not_the_end() -> No
     assert usable_bits(truth, [[0.7, 0.3]] * 100).raw == pytest.approx(0, abs=1e-5)
     sure = np.eye(2)[truth]
     sure[0] = sure[0, ::-1]
-    assert usable_bits(truth, sure, smoothing=0).raw == -np.inf and usable_bits(truth, sure, smoothing=0).value == 0
+    assert (
+        usable_bits(truth, sure, smoothing=0).raw == -np.inf
+        and usable_bits(truth, sure, smoothing=0).value == 0
+    )
     assert 0.5 < usable_bits(truth, sure).value < 0.8
     assert usable_bits(truth, 1 - sure).value == 0 > usable_bits(truth, 1 - sure).raw
 
@@ -109,10 +124,16 @@ def test_neighbours_are_counted_as_ross_does(d: int, k: int) -> None:
     label = np.repeat([0, 1, 2], [100, 60, 20])
     x = random.normal(size=(180, d)) + label[:, None]
     scaled = x / x.std(0)
-    assert knn_information(x, label, k).raw == pytest.approx(brute_force_ross(scaled, label, k), abs=1e-9)
-    assert knn_information(x * 7 - 3, label, k).raw == pytest.approx(knn_information(x, label, k).raw, abs=1e-9)
+    assert knn_information(x, label, k).raw == pytest.approx(
+        brute_force_ross(scaled, label, k), abs=1e-9
+    )
+    assert knn_information(x * 7 - 3, label, k).raw == pytest.approx(
+        knn_information(x, label, k).raw, abs=1e-9
+    )
     if d == 1:
-        expected = mutual_info_classif(x, label, discrete_features=False, n_neighbors=k, random_state=0)[0] / np.log(2)
+        expected = mutual_info_classif(
+            x, label, discrete_features=False, n_neighbors=k, random_state=0
+        )[0] / np.log(2)
         assert knn_information(x, label, k).value == pytest.approx(expected, abs=1e-6)
 
 
@@ -124,14 +145,19 @@ def test_neighbours_find_the_bits_of_two_bumps(distance: float, idle: int) -> No
     label = random.integers(0, 2, n)
     x = random.normal(size=(n, 1 + idle))
     x[:, 0] += (label - 0.5) * distance
-    # The deviation of one record's term is about one bit with k = 3; idle coordinates smear the estimate down.
-    assert knn_information(x, label).raw == pytest.approx(two_bumps(distance), abs=5 / np.sqrt(n) + 0.03 * idle)
+    # The deviation of one record's term is about one bit with k = 3; idle coordinates smear the
+    # estimate down.
+    assert knn_information(x, label).raw == pytest.approx(
+        two_bumps(distance), abs=5 / np.sqrt(n) + 0.03 * idle
+    )
 
 
 def test_repeated_vectors_are_measured() -> None:
     random = np.random.default_rng(0)
     label = random.integers(0, 3, 900)
-    assert knn_information(label[:, None], label).value == pytest.approx(entropy(np.bincount(label), base=2), abs=1e-9)
+    assert knn_information(label[:, None], label).value == pytest.approx(
+        entropy(np.bincount(label), base=2), abs=1e-9
+    )
     assert knn_information(np.full((900, 4), 0.1), label).raw == 0
     assert knn_information(random.integers(0, 2, (900, 1)), label).value < 0.02
 
@@ -156,10 +182,16 @@ def test_much_information_meets_the_cap() -> None:
 
 def test_infonce_forgets_what_a_row_has_in_common() -> None:
     _, scores = gaussian_pairs(0.8, 50, 1)
-    assert infonce_bound(scores + 1000 * np.arange(50)[:, None]).raw == pytest.approx(infonce_bound(scores).raw, abs=1e-9)
+    assert infonce_bound(scores + 1000 * np.arange(50)[:, None]).raw == pytest.approx(
+        infonce_bound(scores).raw, abs=1e-9
+    )
 
 
-@given(st.integers(2, 5).flatmap(lambda k: hnp.arrays(np.float64, (2, k), elements=st.floats(1e-3, 1) | st.just(0.0))))
+@given(
+    st.integers(2, 5).flatmap(
+        lambda k: hnp.arrays(np.float64, (2, k), elements=st.floats(1e-3, 1) | st.just(0.0))
+    )
+)
 def test_no_distributions_have_fewer_bits_than_their_divergence_shows(table: Array) -> None:
     if (table.sum(1) > 0).all():
         p, q = table / table.sum(1, keepdims=True)
@@ -181,8 +213,14 @@ def test_the_gaussian_bound_is_exact_for_gaussians(sigma: float) -> None:
     random = np.random.default_rng(2)
     k = np.cov(random.normal(size=(5, 50)))
     scales = sigma * random.uniform(0.5, 2, 5)
-    both = np.block([[k, k], [k, k + np.diag(scales**2)]])  # of x and x + r: I = (log |K| + |K + D| - |both|) / 2
-    exact = (np.linalg.slogdet(k)[1] + np.linalg.slogdet(both[5:, 5:])[1] - np.linalg.slogdet(both)[1]) / 2 / np.log(2)
+    both = np.block(
+        [[k, k], [k, k + np.diag(scales**2)]]
+    )  # of x and x + r: I = (log |K| + |K + D| - |both|) / 2
+    exact = (
+        (np.linalg.slogdet(k)[1] + np.linalg.slogdet(both[5:, 5:])[1] - np.linalg.slogdet(both)[1])
+        / 2
+        / np.log(2)
+    )
     assert gaussian_bound(k, scales).value == pytest.approx(exact)
 
 
@@ -192,7 +230,8 @@ def test_the_gaussian_bound_is_above_a_sign_in_noise(sigma: float) -> None:
 
 
 def test_eigenvalues_paired_with_unequal_noise_would_lie() -> None:
-    """Why the bound is not sum log2(1 + lambda_i / sigma_i^2): here that is below what a Gaussian x really tells."""
+    """Why the bound is not sum log2(1 + lambda_i / sigma_i^2): here that is below what a Gaussian x
+    really tells."""
     k, scales = np.array([[1, 0.9], [0.9, 1]]), np.array([1.0, 0.1])
     largest_first = np.linalg.eigvalsh(k)[::-1]
     paired = np.log2(1 + largest_first / scales**2).sum() / 2
@@ -208,7 +247,10 @@ def test_more_noise_tells_less_and_no_noise_everything() -> None:
     assert gaussian_bound(np.zeros((0, 0)), []).value == 0
     few, many = gaussian_bound(k, [1, 1, 1]), gaussian_bound(k, [2, 2, 2])
     assert reduction(few, few) == 0 and 0 < (reduction(few, many) or 0) < 1
-    assert reduction(gaussian_bound(k, [0, 0, 0]), few) is None and reduction(gaussian_bound(k * 0, [1, 1, 1]), few) is None
+    assert (
+        reduction(gaussian_bound(k, [0, 0, 0]), few) is None
+        and reduction(gaussian_bound(k * 0, [1, 1, 1]), few) is None
+    )
 
 
 def edge_cases() -> list[Information]:

@@ -1,4 +1,5 @@
-"""Intervals cover at least as often as they say, also at the ends, and agree with an independent implementation."""
+"""Intervals cover at least as often as they say, also at the ends, and agree with an independent
+implementation."""
 
 from __future__ import annotations
 
@@ -26,11 +27,15 @@ def counts(draw: st.DrawFn, smallest: int = 0, largest: int = 500) -> tuple[int,
 @given(counts(smallest=1), CONFIDENCES)
 def test_clopper_pearson_is_scipys(count: tuple[int, int], confidence: float) -> None:
     expected = binomtest(*count).proportion_ci(confidence_level=confidence, method="exact")
-    assert clopper_pearson(*count, confidence) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert clopper_pearson(*count, confidence) == pytest.approx(
+        (expected.low, expected.high), abs=1e-9
+    )
 
 
 @given(counts(), CONFIDENCES)
-def test_clopper_pearson_holds_the_estimate_and_mirrors(count: tuple[int, int], confidence: float) -> None:
+def test_clopper_pearson_holds_the_estimate_and_mirrors(
+    count: tuple[int, int], confidence: float
+) -> None:
     right, n = count
     low, high = clopper_pearson(right, n, confidence)
     assert 0 <= low <= (right / n if n else 0.5) <= high <= 1
@@ -50,7 +55,9 @@ def test_impossible_counts_are_refused(right: int, n: int) -> None:
 
 
 @given(st.lists(counts(), min_size=1, max_size=8), CONFIDENCES)
-def test_balanced_holds_the_estimate_and_forgets_empty_classes(classes: list[tuple[int, int]], confidence: float) -> None:
+def test_balanced_holds_the_estimate_and_forgets_empty_classes(
+    classes: list[tuple[int, int]], confidence: float
+) -> None:
     right, n = zip(*classes, strict=True)
     low, high = balanced_interval(right, n, confidence)
     recalls = [r / size for r, size in classes if size]
@@ -58,7 +65,9 @@ def test_balanced_holds_the_estimate_and_forgets_empty_classes(classes: list[tup
     if recalls:
         assert low - ROUNDING <= np.mean(recalls) <= high + ROUNDING
     assert balanced_interval([*right, 0], [*n, 0], confidence) == (low, high)
-    assert balanced_interval(right[::-1], n[::-1], confidence) == pytest.approx((low, high), abs=1e-9)
+    assert balanced_interval(right[::-1], n[::-1], confidence) == pytest.approx(
+        (low, high), abs=1e-9
+    )
     mirrored = balanced_interval([size - r for r, size in classes], n, confidence)
     assert mirrored == pytest.approx((1 - high, 1 - low), abs=1e-6)
 
@@ -86,18 +95,29 @@ def test_more_records_and_less_confidence_give_a_narrower_interval() -> None:
 
 
 def exact_coverage(n: tuple[int, ...], recalls: np.ndarray) -> list[float]:
-    """How often the interval holds the truth, summed over every outcome, for every choice of recalls."""
-    outcomes = np.stack(np.meshgrid(*(np.arange(size + 1) for size in n), indexing="ij"), -1).reshape(-1, len(n))
+    """How often the interval holds the truth, summed over every outcome, for every choice of
+    recalls."""
+    outcomes = np.stack(
+        np.meshgrid(*(np.arange(size + 1) for size in n), indexing="ij"), -1
+    ).reshape(-1, len(n))
     low, high = balanced_limits(outcomes, np.array(n))
     chances = [{p: binom.pmf(np.arange(size + 1), size, p) for p in recalls} for size in n]
     covered = []
     for truth in itertools.product(recalls, repeat=len(n)):
         weight = np.prod([chances[i][p][outcomes[:, i]] for i, p in enumerate(truth)], axis=0)
-        covered.append(float(weight[(low <= np.mean(truth) + ROUNDING) & (np.mean(truth) <= high + ROUNDING)].sum()))
+        covered.append(
+            float(
+                weight[
+                    (low <= np.mean(truth) + ROUNDING) & (np.mean(truth) <= high + ROUNDING)
+                ].sum()
+            )
+        )
     return covered
 
 
-@pytest.mark.parametrize("n", [(1, 1), (2, 2), (3, 5), (10, 10), (20, 20), (20, 100), (1, 100), (100, 100)], ids=str)
+@pytest.mark.parametrize(
+    "n", [(1, 1), (2, 2), (3, 5), (10, 10), (20, 20), (20, 100), (1, 100), (100, 100)], ids=str
+)
 def test_two_classes_are_covered(n: tuple[int, ...]) -> None:
     assert min(exact_coverage(n, RECALLS)) >= 0.95
 
@@ -108,12 +128,38 @@ def test_three_classes_are_covered(n: tuple[int, ...]) -> None:
 
 
 def three_or_more() -> list[tuple[tuple[int, ...], tuple[float, ...]]]:
-    sizes = [(20, 2000), (2000, 2000), (20, 200, 2000), (200,) * 3, (2000,) * 3, (5,) * 10, (5, 10, 20, 50, 100, 200), (20,) * 30]
-    return [(n, p) for n in sizes for p in ((0.005,), (0.05,), (0.5,), (0.2, 0.8), (0.98,), (0.995,), (0.0, 1.0), (0.001, 0.6))]
+    sizes = [
+        (20, 2000),
+        (2000, 2000),
+        (20, 200, 2000),
+        (200,) * 3,
+        (2000,) * 3,
+        (5,) * 10,
+        (5, 10, 20, 50, 100, 200),
+        (20,) * 30,
+    ]
+    return [
+        (n, p)
+        for n in sizes
+        for p in (
+            (0.005,),
+            (0.05,),
+            (0.5,),
+            (0.2, 0.8),
+            (0.98,),
+            (0.995,),
+            (0.0, 1.0),
+            (0.001, 0.6),
+        )
+    ]
 
 
-@pytest.mark.parametrize(("n", "pattern"), three_or_more(), ids=lambda v: "-".join(map(str, v))[:24])
-def test_larger_cases_are_covered_in_simulation(n: tuple[int, ...], pattern: tuple[float, ...]) -> None:
+@pytest.mark.parametrize(
+    ("n", "pattern"), three_or_more(), ids=lambda v: "-".join(map(str, v))[:24]
+)
+def test_larger_cases_are_covered_in_simulation(
+    n: tuple[int, ...], pattern: tuple[float, ...]
+) -> None:
     draws = 2000
     truth = np.resize(pattern, len(n))
     outcomes = np.random.default_rng(7).binomial(n, truth, (draws, len(n)))

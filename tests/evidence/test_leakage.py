@@ -44,7 +44,9 @@ def labelled(draw: st.DrawFn, smallest: int = 0) -> tuple[Array, Array]:
 def scored(draw: st.DrawFn, classes: int = 2, smallest: int = 0) -> tuple[Array, Array]:
     """Labels and probabilities; few different values, so that there are many ties."""
     n = draw(st.integers(smallest, 60))
-    parts = draw(hnp.arrays(np.float64, (n, classes), elements=st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0])))
+    parts = draw(
+        hnp.arrays(np.float64, (n, classes), elements=st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0]))
+    )
     parts[parts.sum(1) == 0] = 1.0
     return draw(codes(n, classes)), parts / parts.sum(1, keepdims=True)
 
@@ -59,7 +61,9 @@ def test_counts_are_sklearns(pair: tuple[Array, Array]) -> None:
     table = confusion(truth, guesses, CLASSES)
     assert (table == metrics.confusion_matrix(truth, guesses, labels=range(CLASSES))).all()
     assert accuracy(truth, guesses) == pytest.approx(metrics.accuracy_score(truth, guesses))
-    recalls = metrics.recall_score(truth, guesses, labels=np.unique(truth), average="macro", zero_division=0)
+    recalls = metrics.recall_score(
+        truth, guesses, labels=np.unique(truth), average="macro", zero_division=0
+    )
     assert balanced_accuracy(truth, guesses) == pytest.approx(recalls)
     assert balanced_accuracy(table) == pytest.approx(recalls)
 
@@ -81,7 +85,9 @@ def test_auc_of_more_classes_is_the_mean_over_those_present(pair: tuple[Array, A
     if len(present) < 2:
         assert auc(truth, table) is None
     else:
-        assert auc(truth, table) == pytest.approx(np.mean([metrics.roc_auc_score(truth == c, table[:, c]) for c in present]))
+        assert auc(truth, table) == pytest.approx(
+            np.mean([metrics.roc_auc_score(truth == c, table[:, c]) for c in present])
+        )
 
 
 @given(scored(smallest=1))
@@ -94,7 +100,9 @@ def test_auc_looks_at_the_order_alone(pair: tuple[Array, Array]) -> None:
 
 
 @given(labelled(), st.permutations(range(CLASSES)), st.randoms(use_true_random=False))
-def test_order_and_names_change_no_figure(pair: tuple[Array, Array], names: list[int], random: Any) -> None:
+def test_order_and_names_change_no_figure(
+    pair: tuple[Array, Array], names: list[int], random: Any
+) -> None:
     truth, guesses = pair
     order = random.sample(range(len(truth)), len(truth))
     renamed = np.array(names)[truth], np.array(names)[guesses]
@@ -110,7 +118,9 @@ def test_no_threshold_beats_the_best(pair: tuple[Array, Array]) -> None:
     score = table[:, 1]
     best = balanced_at(truth, score, best_threshold(truth, score))
     assert np.isfinite(best_threshold(truth, score))
-    assert all(best >= balanced_at(truth, score, other) - 1e-9 for other in [-1.0, *np.unique(score)])
+    assert all(
+        best >= balanced_at(truth, score, other) - 1e-9 for other in [-1.0, *np.unique(score)]
+    )
 
 
 @given(scored(smallest=1))
@@ -133,7 +143,12 @@ def test_a_threshold_between_close_or_far_scores_still_separates(scale: float) -
     low, high = scale, np.nextafter(scale, np.inf)
     truth, score = np.array([0, 1]), np.array([low, high])
     assert balanced_at(truth, score, best_threshold(truth, score)) == 1
-    assert balanced_at(truth, np.array([-scale, scale]), best_threshold(truth, np.array([-scale, scale]))) == 1
+    assert (
+        balanced_at(
+            truth, np.array([-scale, scale]), best_threshold(truth, np.array([-scale, scale]))
+        )
+        == 1
+    )
 
 
 def test_of_equally_good_thresholds_the_middle_one() -> None:
@@ -143,7 +158,8 @@ def test_of_equally_good_thresholds_the_middle_one() -> None:
 
 
 def test_rare_classes_are_guessed_once_the_prior_is_taken_out() -> None:
-    """A model that knows the true p(c | x) under a lopsided prior: argmax p hardly ever says the rare classes."""
+    """A model that knows the true p(c | x) under a lopsided prior: argmax p hardly ever says the
+    rare classes."""
     random = np.random.default_rng(0)
     prior = np.array([0.9, 0.05, 0.05])
     truth = random.choice(3, 4000, p=prior)
@@ -166,27 +182,58 @@ def test_guesses_that_look_at_nothing_are_at_chance() -> None:
     truth = np.repeat([0, 1, 2], [50, 30, 20])
     balanced, plain, area = measure(truth, np.zeros(100, int), np.full((100, 3), 1 / 3), 3, "lower")
     assert plain.value == plain.chance == 0.5
-    assert balanced.value == pytest.approx(balanced.chance) and balanced.chance == pytest.approx(1 / 3)
-    assert plain.is_chance and balanced.is_chance and area is not None and area.value == 0.5 and area.is_chance
+    assert balanced.value == pytest.approx(balanced.chance) and balanced.chance == pytest.approx(
+        1 / 3
+    )
+    assert (
+        plain.is_chance
+        and balanced.is_chance
+        and area is not None
+        and area.value == 0.5
+        and area.is_chance
+    )
 
 
 def test_guesses_that_see_everything_are_far_from_chance() -> None:
     truth = np.repeat([0, 1], [50, 30])
     balanced, plain, area = measure(truth, truth, np.eye(2)[truth], 2, "higher", confidence=0.99)
-    assert area is not None and plain.value == balanced.value == plain.high == balanced.high == area.value == area.high == 1
-    assert min(plain.low, balanced.low, area.low) > 0.8 and not plain.is_chance and not balanced.is_chance
+    assert (
+        area is not None
+        and plain.value
+        == balanced.value
+        == plain.high
+        == balanced.high
+        == area.value
+        == area.high
+        == 1
+    )
+    assert (
+        min(plain.low, balanced.low, area.low) > 0.8
+        and not plain.is_chance
+        and not balanced.is_chance
+    )
     assert plain.n == balanced.n == 80 and plain.better == "higher"
     assert plain.interval.startswith("Clopper-Pearson") and "combined" in balanced.interval
     assert all("99 %" in figure.interval for figure in (plain, balanced, area))
-    assert [figure.measure for figure in (balanced, plain, area)] == ["balanced accuracy", "accuracy", "AUC"]
+    assert [figure.measure for figure in (balanced, plain, area)] == [
+        "balanced accuracy",
+        "accuracy",
+        "AUC",
+    ]
 
 
 @given(labelled())
 def test_a_figure_lies_in_its_interval_and_is_plain_json(pair: tuple[Array, Array]) -> None:
     truth, guesses = pair
-    balanced, plain, area = measure(truth, guesses, np.full((len(truth), CLASSES), 1 / CLASSES), CLASSES, "lower")
+    balanced, plain, area = measure(
+        truth, guesses, np.full((len(truth), CLASSES), 1 / CLASSES), CLASSES, "lower"
+    )
     for figure in (plain, balanced):
-        assert 0 <= figure.low <= figure.value + 1e-9 and figure.value <= figure.high + 1e-9 and figure.high <= 1
+        assert (
+            0 <= figure.low <= figure.value + 1e-9
+            and figure.value <= figure.high + 1e-9
+            and figure.high <= 1
+        )
         assert 0 < figure.chance <= 1 and figure.n == len(truth)
         json.dumps(asdict(figure), allow_nan=False)
     assert area is None or (area.value == area.chance == 0.5 and area.low <= 0.5 <= area.high)
@@ -195,15 +242,25 @@ def test_a_figure_lies_in_its_interval_and_is_plain_json(pair: tuple[Array, Arra
 def test_no_records_claim_nothing() -> None:
     nothing = np.zeros(0, np.int64)
     balanced, plain, area = measure(nothing, nothing, np.zeros((0, 2)), 2, "lower")
-    assert (plain.low, plain.high, plain.n) == (balanced.low, balanced.high, balanced.n) == (0, 1, 0)
+    assert (
+        (plain.low, plain.high, plain.n) == (balanced.low, balanced.high, balanced.n) == (0, 1, 0)
+    )
     assert plain.value == plain.chance == balanced.value == balanced.chance == 0.5 and area is None
     assert accuracy([], []) == balanced_accuracy([], []) == 0 and confusion([], [], 2).sum() == 0
-    assert auc([], []) is None and best_threshold([], []) == 0.5 and guess(np.zeros((0, 3)), np.ones(3)).shape == (0,)
+    assert (
+        auc([], []) is None
+        and best_threshold([], []) == 0.5
+        and guess(np.zeros((0, 3)), np.ones(3)).shape == (0,)
+    )
 
 
 def test_one_class_alone_cannot_be_told_from_chance() -> None:
     balanced, plain, area = measure([1, 1, 1], [1, 1, 1], [[0.1, 0.9]] * 3, 2, "lower")
-    assert plain.value == plain.chance == 1 and balanced.value == balanced.chance == 0.5 and area is None
+    assert (
+        plain.value == plain.chance == 1
+        and balanced.value == balanced.chance == 0.5
+        and area is None
+    )
     assert plain.is_chance and balanced.is_chance and (balanced.low, balanced.high) == (0, 1)
     assert guess([[0.1, 0.9]], class_weights([1], [[0.1, 0.9]])).tolist() == [1]
 

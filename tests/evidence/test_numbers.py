@@ -12,13 +12,21 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from sklearn.metrics import mean_absolute_error, r2_score
 
-from privet.evidence.numbers import close_figure, error_figure, explained, explained_figure, likeliest, rank_figure
+from privet.evidence.regression import (
+    close_figure,
+    error_figure,
+    explained,
+    explained_figure,
+    likeliest,
+    rank_figure,
+)
 
 Array = npt.NDArray[Any]
 
 
 def clustered(random: np.random.Generator, people: int) -> tuple[Array, Array, Array, float]:
-    """People, truth, guesses, and the share of variance that is explained in the whole population."""
+    """People, truth, guesses, and the share of variance that is explained in the whole
+    population."""
     person = np.repeat(np.arange(people), random.integers(1, 9, people))
     own, miss = random.normal(size=(2, people))
     truth = own[person] + 0.5 * random.normal(size=len(person))
@@ -28,13 +36,24 @@ def clustered(random: np.random.Generator, people: int) -> tuple[Array, Array, A
 
 def test_values_are_those_of_other_implementations() -> None:
     person, truth, guesses, _ = clustered(np.random.default_rng(0), 60)
-    figure, error = explained_figure(truth, guesses, person, "lower"), error_figure(truth, guesses, person, "lower", 0.25)
-    assert figure.value == pytest.approx(r2_score(truth, guesses)) and error.value == pytest.approx(mean_absolute_error(truth, guesses))
+    figure, error = (
+        explained_figure(truth, guesses, person, "lower"),
+        error_figure(truth, guesses, person, "lower", 0.25),
+    )
+    assert figure.value == pytest.approx(r2_score(truth, guesses)) and error.value == pytest.approx(
+        mean_absolute_error(truth, guesses)
+    )
     assert error.chance == pytest.approx(mean_absolute_error(truth, np.full(len(truth), 0.25)))
-    assert rank_figure(truth, guesses, person, "lower").value == pytest.approx(spearmanr(truth, guesses).statistic)
+    assert rank_figure(truth, guesses, person, "lower").value == pytest.approx(
+        spearmanr(truth, guesses).statistic
+    )
     for one in (figure, error, rank_figure(truth, guesses, person, "lower")):
         assert one.low < one.value < one.high and not one.is_chance and one.n == len(truth)
-    assert (figure.better, error.better, error_figure(truth, guesses, person, "higher", 0).better) == ("lower", "higher", "lower")
+    assert (
+        figure.better,
+        error.better,
+        error_figure(truth, guesses, person, "higher", 0).better,
+    ) == ("lower", "higher", "lower")
     assert (figure.measure, error.measure) == ("share of variance explained", "mean absolute error")
 
 
@@ -61,8 +80,13 @@ def test_an_adversary_who_knows_nothing_is_at_chance(people: int) -> None:
 @given(st.floats(0.001, 1e6), st.floats(-1e6, 1e6))
 def test_the_unit_does_not_matter(scale: float, shift: float) -> None:
     person, truth, guesses, _ = clustered(np.random.default_rng(2), 20)
-    one, other = (explained_figure(a, b, person, "lower") for a, b in ((truth, guesses), (truth * scale + shift, guesses * scale + shift)))
-    assert (other.value, other.low, other.high) == pytest.approx((one.value, one.low, one.high), rel=1e-3, abs=1e-3)
+    one, other = (
+        explained_figure(a, b, person, "lower")
+        for a, b in ((truth, guesses), (truth * scale + shift, guesses * scale + shift))
+    )
+    assert (other.value, other.low, other.high) == pytest.approx(
+        (one.value, one.low, one.high), rel=1e-3, abs=1e-3
+    )
 
 
 def test_order_and_names_change_nothing() -> None:
@@ -70,7 +94,10 @@ def test_order_and_names_change_nothing() -> None:
     person, truth, guesses, _ = clustered(random, 30)
     order, names = random.permutation(len(truth)), random.permutation(30) + 100
     for make in (explained_figure, rank_figure):
-        one, other = make(truth, guesses, person, "lower"), make(truth[order], guesses[order], names[person][order], "lower")
+        one, other = (
+            make(truth, guesses, person, "lower"),
+            make(truth[order], guesses[order], names[person][order], "lower"),
+        )
         assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
 
 
@@ -79,16 +106,25 @@ def test_no_constant_comes_close_to_more(values: list[float]) -> None:
     y = np.array(values)
     best = close_figure(y, y, range(len(y)), "lower", likeliest(y)).chance
     # Just inside the ends, where rounding does not decide.
-    assert all(best >= (abs(y - c) <= (0.1 - 1e-9) * abs(y)).mean() for c in (*y, *0.9000001 * y, *1.0999999 * y))
+    assert all(
+        best >= (abs(y - c) <= (0.1 - 1e-9) * abs(y)).mean()
+        for c in (*y, *0.9000001 * y, *1.0999999 * y)
+    )
 
 
 def test_nothing_known_is_said_to_be_nothing() -> None:
     for y in ([], [3.0, 3.0, 3.0]):
         figure = explained_figure(y, np.zeros(len(y)), range(len(y)), "lower")
-        assert (figure.value, figure.low, figure.high, figure.n) == (0, 0, 1, len(y)) and figure.is_chance and figure.note
+        assert (
+            (figure.value, figure.low, figure.high, figure.n) == (0, 0, 1, len(y))
+            and figure.is_chance
+            and figure.note
+        )
         assert rank_figure(y, np.zeros(len(y)), range(len(y)), "lower").is_chance
     error = error_figure([], [], [], "lower", 5.0)
-    assert error.n == 0 and error.low == error.value == error.high == error.chance and error.is_chance
+    assert (
+        error.n == 0 and error.low == error.value == error.high == error.chance and error.is_chance
+    )
     close = close_figure([], [], [], "lower", 5.0)
     assert (close.low, close.high, close.n) == (0, 1, 0) and close.is_chance
     assert likeliest([]) == 0 and explained([], []) == 0

@@ -11,9 +11,14 @@ import pytest
 from scipy.stats import binom
 from scipy.stats import bootstrap as scipy_bootstrap
 
-from privet.evidence import people as over_people
+from privet.evidence import person_intervals as over_people
 from privet.evidence.intervals import Interval, balanced_interval, clopper_pearson
-from privet.evidence.people import accuracy_over_people, balanced_over_people, best_of, bootstrap_people
+from privet.evidence.person_intervals import (
+    accuracy_over_people,
+    balanced_over_people,
+    best_of,
+    bootstrap_people,
+)
 
 Array = npt.NDArray[Any]
 
@@ -56,7 +61,9 @@ def test_balanced_accuracy_is_covered_too() -> None:
         (first, zeros), (second, ones) = clustered(random, 30, 0.9), clustered(random, 90, 0.5)
         truth = np.repeat([0, 1], [len(zeros), len(ones)])
         guesses = np.where(np.concatenate([zeros, ones]), truth, 1 - truth)
-        low, high = balanced_over_people(np.concatenate([first, second + 30]), truth, guesses, draws=400)
+        low, high = balanced_over_people(
+            np.concatenate([first, second + 30]), truth, guesses, draws=400
+        )
         by_person += low <= 0.7 <= high
         low, high = balanced_interval([int(zeros.sum()), int(ones.sum())], [len(zeros), len(ones)])
         by_record += low <= 0.7 <= high
@@ -67,7 +74,12 @@ def test_balanced_accuracy_is_covered_too() -> None:
 @pytest.mark.parametrize("p", [0.0, 0.01, 0.1, 0.5, 0.99, 1.0])
 def test_one_record_each_is_covered_up_to_the_ends(p: float) -> None:
     random, runs, n = np.random.default_rng(8), 300, 30
-    found = [accuracy_over_people(range(n), np.ones(n, int), (random.random(n) < p).astype(int), draws=400) for _ in range(runs)]
+    found = [
+        accuracy_over_people(
+            range(n), np.ones(n, int), (random.random(n) < p).astype(int), draws=400
+        )
+        for _ in range(runs)
+    ]
     assert sum(low <= p <= high for low, high in found) >= mostly(runs, 0.94)
 
 
@@ -79,7 +91,10 @@ def test_none_and_all_of_n_are_clopper_pearsons(n: int) -> None:
     low, high = accuracy_over_people(range(n), ones, ones)
     assert high == 1 and low == pytest.approx(clopper_pearson(n, n).low)
     # More records of the same people are no more people.
-    assert accuracy_over_people(np.tile(range(n), 7), np.tile(ones, 7), np.tile(ones, 7)) == (low, high)
+    assert accuracy_over_people(np.tile(range(n), 7), np.tile(ones, 7), np.tile(ones, 7)) == (
+        low,
+        high,
+    )
 
 
 def test_it_is_scipys_percentile_bootstrap_for_many_people() -> None:
@@ -96,8 +111,11 @@ def test_it_is_scipys_percentile_bootstrap_for_many_people() -> None:
         rng=np.random.default_rng(1),
     ).confidence_interval
     low, high = bootstrap_people(person, np.c_[right, np.ones(len(right))], share, draws=4000)
-    # A quantile of 4,000 draws errs by about 0.05 deviations, on both sides; the width is four deviations.
-    assert (low, high) == pytest.approx((other.low, other.high), abs=0.06 * (other.high - other.low))
+    # A quantile of 4,000 draws errs by about 0.05 deviations, on both sides; the width is four
+    # deviations.
+    assert (low, high) == pytest.approx(
+        (other.low, other.high), abs=0.06 * (other.high - other.low)
+    )
 
 
 def test_order_and_names_change_nothing_and_the_seed_little() -> None:
@@ -120,7 +138,10 @@ def test_more_confidence_and_fewer_people_are_wider() -> None:
         low, high = bootstrap_people(*args)
         return high - low
 
-    widths = [width(person, inputs, share, confidence) for confidence in (0.8, 0.95, best_of(10), best_of(1000))]
+    widths = [
+        width(person, inputs, share, confidence)
+        for confidence in (0.8, 0.95, best_of(10), best_of(1000))
+    ]
     assert widths == sorted(widths) and widths[-1] > 1.8 * widths[1]  # beyond the draws too
     assert width(person % 10, inputs, share) != width(person, inputs, share)
     few = person < 10
@@ -140,9 +161,13 @@ def test_a_small_class_widens_the_interval() -> None:
 def test_other_statistics_have_their_own_bounds() -> None:
     random = np.random.default_rng(4)
     loss = random.exponential(size=600)
-    low, high = bootstrap_people(np.arange(600) // 2, np.c_[loss, np.ones(600)], share, bounds=(0, 50))
+    low, high = bootstrap_people(
+        np.arange(600) // 2, np.c_[loss, np.ones(600)], share, bounds=(0, 50)
+    )
     assert 0 < low < loss.mean() < high < 2
-    low, high = bootstrap_people(np.arange(600), loss > 1, lambda sums: sums[:, 0] / 600 - 0.5, bounds=(-0.5, 0.5))
+    low, high = bootstrap_people(
+        np.arange(600), loss > 1, lambda sums: sums[:, 0] / 600 - 0.5, bounds=(-0.5, 0.5)
+    )
     assert -0.3 < low < 0 < high - low < 0.1
 
 
@@ -166,7 +191,8 @@ def test_a_thousand_draws_of_many_records_take_no_second(per_person: int) -> Non
 
 
 def test_the_best_of_many_is_covered() -> None:
-    """Of ten adversaries at chance the luckiest looks better than chance, unless the interval knows of the ten."""
+    """Of ten adversaries at chance the luckiest looks better than chance, unless the interval knows
+    of the ten."""
     random, runs, n = np.random.default_rng(9), 2000, 400
     best = random.binomial(n, 0.5, (runs, 10)).max(1)
     plain = sum(clopper_pearson(int(right), n).low <= 0.5 for right in best)
@@ -180,7 +206,10 @@ def test_the_best_of_many_is_covered() -> None:
     [
         (lambda: bootstrap_people([1, 2], [1], share), "have inputs"),
         (lambda: bootstrap_people([1], [[np.nan]], share), "finite"),
-        (lambda: bootstrap_people([1, 2], np.ones((2, 2)), lambda sums: sums), "one value per draw"),
+        (
+            lambda: bootstrap_people([1, 2], np.ones((2, 2)), lambda sums: sums),
+            "one value per draw",
+        ),
         (lambda: bootstrap_people([1], [1], share, confidence=1), "between 0 and 1"),
         (lambda: bootstrap_people([1], [1], share, draws=0), "draws"),
         (lambda: bootstrap_people([1], [1], share, people=2), "cannot have 2"),
@@ -196,7 +225,8 @@ def test_wrong_input_is_named(call: Any, said: str) -> None:
 
 @pytest.mark.parametrize("records", [1, 3])
 def test_drawing_kinds_is_drawing_people(monkeypatch: pytest.MonkeyPatch, records: int) -> None:
-    """People with the same sums are told apart by nothing: how many of each kind are drawn has the same law either way."""
+    """People with the same sums are told apart by nothing: how many of each kind are drawn has the
+    same law either way."""
     random = np.random.default_rng(3)
     person = np.repeat(np.arange(600), records)
     truth = random.integers(0, 2, 600)[person]
@@ -205,4 +235,6 @@ def test_drawing_kinds_is_drawing_people(monkeypatch: pytest.MonkeyPatch, record
     for few in (over_people.FEW_KINDS, 10**9):
         monkeypatch.setattr(over_people, "FEW_KINDS", few)
         found.append(balanced_over_people(person, truth, said, draws=20_000))
-    assert np.abs(np.subtract(*found)).max() < 0.003, "the quantiles' own error is about a tenth of the interval's hundredth"
+    assert np.abs(np.subtract(*found)).max() < 0.003, (
+        "the quantiles' own error is about a tenth of the interval's hundredth"
+    )

@@ -23,21 +23,29 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 from world import port
 
-from privet.data import portraits
-from privet.exchange import campaigns
-from privet.exchange.app import Collector, create_app
-from privet.exchange.blobs import open_blobs
-from privet.exchange.limits import Limits
-from privet.exchange.store import Store
-from privet.exchange.watch import Watch
+from privet.data.portraits.source import portraits
+from privet.exchange.collector.app import Collector, create_app
+from privet.exchange.collector.blobs import open_blobs
+from privet.exchange.collector.limits import Limits
+from privet.exchange.collector.store import Store
+from privet.exchange.collector.watch import Watch
+from privet.exchange.owner import campaigns
 from privet.methods.hedge import Hedge
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 WEB = Path(__file__).parents[2] / "web"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-QUIET = ("--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+QUIET = (
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
 READY = "body[data-ready=yes]"
 DIMS = 8
 CAMERA = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
@@ -66,12 +74,16 @@ class Site:
 def site(folder: Path, pages: Path) -> Iterator[Site]:
     store = Store(f"sqlite:///{folder / 'collector.db'}")
     store.upgrade()
-    collector = Collector(store, open_blobs(str(folder / "blobs")), Watch(io.StringIO()), Limits(rate=0), pages=pages)
+    collector = Collector(
+        store, open_blobs(str(folder / "blobs")), Watch(io.StringIO()), Limits(rate=0), pages=pages
+    )
     operator = store.first_operator(again=True)
     assert operator is not None
     number = port()
     found = Site(f"http://127.0.0.1:{number}", operator, collector)
-    server = uvicorn.Server(uvicorn.Config(_listening(create_app(collector), found.heard), port=number, log_config=None))
+    server = uvicorn.Server(
+        uvicorn.Config(_listening(create_app(collector), found.heard), port=number, log_config=None)
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
@@ -86,7 +98,12 @@ def _listening(app: Any, heard: list[bytes]) -> Callable[..., Any]:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        head = b"\n".join([scope["raw_path"] + b"?" + scope["query_string"], *(name + b": " + value for name, value in scope["headers"])])
+        head = b"\n".join(
+            [
+                scope["raw_path"] + b"?" + scope["query_string"],
+                *(name + b": " + value for name, value in scope["headers"]),
+            ]
+        )
         heard.append(scope["method"].encode() + b" " + head + b"\n\n")
         place = len(heard) - 1
 
@@ -101,13 +118,19 @@ def _listening(app: Any, heard: list[bytes]) -> Callable[..., Any]:
 
 
 def traces(content: bytes, many: int = 40, size: int = 18) -> set[bytes]:
-    """Pieces of `content` as they would look raw, in hex, in base64 of either alphabet at any offset, and in an address."""
+    """Pieces of `content` as they would look raw, in hex, in base64 of either alphabet at any
+    offset, and in an address."""
     found: set[bytes] = set()
     for start in np.linspace(0, len(content) - size, many).astype(int):
         piece = content[start : start + size]
         if len(set(piece)) < size // 2:
             continue  # a plain area is no trace of anybody
-        found |= {piece, piece.hex().encode(), piece.hex().upper().encode(), quote_from_bytes(piece).encode()}
+        found |= {
+            piece,
+            piece.hex().encode(),
+            piece.hex().upper().encode(),
+            quote_from_bytes(piece).encode(),
+        }
         for offset in range(3):
             text = base64.b64encode(b"\0" * offset + piece)[4:-4]
             found |= {text, text.replace(b"+", b"-").replace(b"/", b"_")}
@@ -115,16 +138,26 @@ def traces(content: bytes, many: int = 40, size: int = 18) -> set[bytes]:
 
 
 def forms(pixels: np.ndarray) -> Iterator[bytes]:
-    """A picture (channels, height, width) of bytes, in the orders and scales in which programs hold it."""
+    """A picture (channels, height, width) of bytes, in the orders and scales in which programs hold
+    it."""
     rows = pixels.transpose(1, 2, 0)
-    yield from (pixels.tobytes(), rows.tobytes(), np.dstack([rows, np.full(rows.shape[:2], 255, np.uint8)]).tobytes())
+    yield from (
+        pixels.tobytes(),
+        rows.tobytes(),
+        np.dstack([rows, np.full(rows.shape[:2], 255, np.uint8)]).tobytes(),
+    )
     for scaled in (pixels / np.float32(255), pixels / np.float32(127.5) - 1):
-        yield from (scaled.astype("<f4").tobytes(), scaled.transpose(1, 2, 0).astype("<f4").tobytes())
+        yield from (
+            scaled.astype("<f4").tobytes(),
+            scaled.transpose(1, 2, 0).astype("<f4").tobytes(),
+        )
 
 
 def decoder(path: Path, dims: int, shape: tuple[int, int, int]) -> Path:
     """A graph that makes some picture of released numbers."""
-    weights = (np.random.default_rng(0).standard_normal((dims, int(np.prod(shape)))) * 0.4).astype(np.float32)
+    weights = (np.random.default_rng(0).standard_normal((dims, int(np.prod(shape)))) * 0.4).astype(
+        np.float32
+    )
     graph = helper.make_graph(
         [
             helper.make_node("MatMul", ["z", "w"], ["a"]),
@@ -134,9 +167,14 @@ def decoder(path: Path, dims: int, shape: tuple[int, int, int]) -> Path:
         "decoder",
         [helper.make_tensor_value_info("z", TensorProto.FLOAT, ["n", dims])],
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", *shape])],
-        [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(np.array([-1, *shape]), "s")],
+        [
+            numpy_helper.from_array(weights, "w"),
+            numpy_helper.from_array(np.array([-1, *shape]), "s"),
+        ],
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path
+    )
     return path
 
 
@@ -148,10 +186,22 @@ def audit(graph: str) -> dict[str, Any]:
         return {"adversary": "mlp", "score": score}
 
     reading = {
-        "attribute": "beard", "role": "private", "values": ["no", "yes"], "best": 1, "best_raw": 0,
-        "released": [finding(0.5)] + [finding(0.512)] * 13, "raw": [finding(0.97)],
-    }  # fmt: skip
-    proof = {"attribute": "beard", "values": ["no", "yes"], "bound": 0.5713, "confidence": 0.99, "releases": 1, "reason": ""}
+        "attribute": "beard",
+        "role": "private",
+        "values": ["no", "yes"],
+        "best": 1,
+        "best_raw": 0,
+        "released": [finding(0.5)] + [finding(0.512)] * 13,
+        "raw": [finding(0.97)],
+    }
+    proof = {
+        "attribute": "beard",
+        "values": ["no", "yes"],
+        "bound": 0.5713,
+        "confidence": 0.99,
+        "releases": 1,
+        "reason": "",
+    }
     return {"release": {"sha256": {"graph": graph}}, "readings": [reading], "certificates": [proof]}
 
 
@@ -169,7 +219,9 @@ class Setting:
 @contextlib.contextmanager
 def settle(folder: Path) -> Iterator[Setting]:
     data = portraits(60, seed=0)
-    learned = Hedge(target=0.9, dims=DIMS, sigma=0.25, epochs=1, width=0.0625, batch=64, seed=0).fit(data, ["beard"], ["hat"])
+    learned = Hedge(
+        target=0.9, dims=DIMS, sigma=0.25, epochs=1, width=0.0625, batch=64, seed=0
+    ).fit(data, ["beard"], ["hat"])
     learned.save(folder / "release")
     (folder / "audit.json").write_text(json.dumps(audit(learned.card["sha256"]["graph"])))
     photo = folder / "anna-at-home.jpg"
@@ -179,11 +231,24 @@ def settle(folder: Path) -> Iterator[Setting]:
     place[1], place[2], place[3], place[4] = "N", (52.0, 31.0, 12.0), "E", (13.0, 24.0, 18.0)
     picture.save(photo, exif=exif, quality=95)
     with site(folder, built(folder / "pages")) as running:
-        wishes = campaigns.Wishes("<b>Hats</b>", "To <script>alert(1)</script> learn.", "Lab X", ["hat!=yes,no", "age"], 30, 100)
+        wishes = campaigns.Wishes(
+            "<b>Hats</b>",
+            "To <script>alert(1)</script> learn.",
+            "Lab X",
+            ["hat!=yes,no", "age"],
+            30,
+            100,
+        )
         made = campaigns.create(
-            running.url, folder / "release", folder / "mine", wishes, running.operator, folder / "owner.key",
-            decoder=decoder(folder / "decoder.onnx", DIMS, (3, 48, 48)), audit=folder / "audit.json",
-        )  # fmt: skip
+            running.url,
+            folder / "release",
+            folder / "mine",
+            wishes,
+            running.operator,
+            folder / "owner.key",
+            decoder=decoder(folder / "decoder.onnx", DIMS, (3, 48, 48)),
+            audit=folder / "audit.json",
+        )
         yield Setting(running, folder / "release", made, photo, folder)
 
 
@@ -200,7 +265,10 @@ def send(page: Page) -> None:
 
 def in_page(page: Page, body: str, *given: Any) -> Any:
     """Run a piece of the page's own modules with given values; bytes and arrays travel as lists."""
-    return page.evaluate(f"async (given) => {{ const load = (name) => import(`/static/${{name}}.js`); {body} }}", list(given))
+    return page.evaluate(
+        f"async (given) => {{ const load = (name) => import(`/static/${{name}}.js`); {body} }}",
+        list(given),
+    )
 
 
 def nameless(page: Page) -> list[str]:

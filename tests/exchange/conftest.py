@@ -18,12 +18,12 @@ from fastapi.testclient import TestClient
 from PIL import Image
 from world import Postgres, World, bearer, binaries, headers, postgres
 
-from privet.exchange.app import PAGES, Collector, create_app
-from privet.exchange.blobs import open_blobs
-from privet.exchange.client import Client
-from privet.exchange.limits import Limits
-from privet.exchange.store import Store
-from privet.exchange.watch import Watch
+from privet.exchange.collector.app import PAGES, Collector, create_app
+from privet.exchange.collector.blobs import open_blobs
+from privet.exchange.collector.limits import Limits
+from privet.exchange.collector.store import Store
+from privet.exchange.collector.watch import Watch
+from privet.exchange.protocol.client import Client
 
 
 @dataclass
@@ -40,16 +40,41 @@ class Running:
         """Open a campaign; its owner's token."""
         owner = bearer(self.operator)
         for name, content in made.manifest.release.all().items():
-            assert self.http.put(f"/v1/parts/{content}", content=made.parts[name], headers=owner).status_code == 201
-        answer = self.http.post("/v1/campaigns", json={"manifest": made.text, "signature": made.signature}, headers=owner)
+            assert (
+                self.http.put(
+                    f"/v1/parts/{content}", content=made.parts[name], headers=owner
+                ).status_code
+                == 201
+            )
+        answer = self.http.post(
+            "/v1/campaigns",
+            json={"manifest": made.text, "signature": made.signature},
+            headers=owner,
+        )
         assert answer.status_code == 201, answer.text
         return str(answer.json()["owner_token"])
 
-    def submit(self, made: World, submission: str, content: bytes | None = None, secret: str = "ab" * 32, **changed: Any) -> Any:
-        content = made.body(submission, made.record(int(submission[:8], 16))) if content is None else content
-        given = {**headers(made, submission, secret), **{name.replace("_", "-"): value for name, value in changed.items()}}
+    def submit(
+        self,
+        made: World,
+        submission: str,
+        content: bytes | None = None,
+        secret: str = "ab" * 32,
+        **changed: Any,
+    ) -> Any:
+        content = (
+            made.body(submission, made.record(int(submission[:8], 16)))
+            if content is None
+            else content
+        )
+        given = {
+            **headers(made, submission, secret),
+            **{name.replace("_", "-"): value for name, value in changed.items()},
+        }
         given = {name: value for name, value in given.items() if value is not None}
-        return self.http.post(f"/v1/campaigns/{made.id}/submissions", content=content, headers=given)
+        return self.http.post(
+            f"/v1/campaigns/{made.id}/submissions", content=content, headers=given
+        )
 
     def stored(self, made: World) -> tuple[int, int]:
         """Rows and blobs of a campaign."""
@@ -64,12 +89,24 @@ class Running:
 Start = Callable[..., Running]
 
 
-def begin(folder: Path, db: str | None = None, blobs: str | None = None, limits: Limits | None = None, pages: Path = PAGES) -> Running:
+def begin(
+    folder: Path,
+    db: str | None = None,
+    blobs: str | None = None,
+    limits: Limits | None = None,
+    pages: Path = PAGES,
+) -> Running:
     folder.mkdir()
     store = Store(db or f"sqlite:///{folder / 'collector.db'}")
     store.upgrade()
     log = io.StringIO()
-    collector = Collector(store, open_blobs(blobs or str(folder / "blobs")), Watch(log), limits or Limits(rate=0), pages=pages)
+    collector = Collector(
+        store,
+        open_blobs(blobs or str(folder / "blobs")),
+        Watch(log),
+        limits or Limits(rate=0),
+        pages=pages,
+    )
     operator = store.first_operator(again=True)
     assert operator is not None
     http = TestClient(create_app(collector), base_url="http://127.0.0.1")
@@ -102,21 +139,29 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.fixture(scope="session")
 def database() -> Iterator[Postgres]:
     if binaries() is None:
-        pytest.skip("there is no PostgreSQL on this machine: on Debian, install the package postgresql")
+        pytest.skip(
+            "there is no PostgreSQL on this machine: on Debian, install the package postgresql"
+        )
     with postgres() as running:
         yield running
 
 
 def untrained(schema: Any, folder: Path) -> Path:
     """A release that nothing was learned for: in form it is like any other."""
-    from privet import nets
-    from privet.noise import Noise
-    from privet.release import Release
+    from privet.nets import registry as nets
+    from privet.release.noise import Noise
+    from privet.release.release import Release
 
     torch.manual_seed(0)
     settings = {"dims": 4, "sigma": 0.4, "width": 0.0625}
     card = {"method": "hedge", "settings": settings, "private": ["beard"]}
-    Release(schema, ("hedge", settings), nets.build("hedge", schema, settings), Noise("gaussian", (4,), 0.4), card).save(folder)
+    Release(
+        schema,
+        ("hedge", settings),
+        nets.build("hedge", schema, settings),
+        Noise("gaussian", (4,), 0.4),
+        card,
+    ).save(folder)
     return folder
 
 
@@ -133,15 +178,24 @@ def table_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release of rows with two columns, a and b."""
     from privet.data.schema import Column, TableSchema
 
-    return untrained(TableSchema((Column("a"), Column("b"))), tmp_path_factory.mktemp("releases") / "table")
+    return untrained(
+        TableSchema((Column("a"), Column("b"))), tmp_path_factory.mktemp("releases") / "table"
+    )
 
 
 @pytest.fixture(scope="session")
 def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A photo whose file says where, when, with what and by whom it was taken."""
-    picture = Image.fromarray(np.random.default_rng(0).integers(0, 256, (32, 48, 3), dtype=np.uint8))
+    picture = Image.fromarray(
+        np.random.default_rng(0).integers(0, 256, (32, 48, 3), dtype=np.uint8)
+    )
     exif = picture.getexif()
-    exif[0x010F], exif[0x0110], exif[0x0132], exif[0x013B] = "Acme", "Phone 7", "2026:11:01 12:00:00", "Anna Example"
+    exif[0x010F], exif[0x0110], exif[0x0132], exif[0x013B] = (
+        "Acme",
+        "Phone 7",
+        "2026:11:01 12:00:00",
+        "Anna Example",
+    )
     place = exif.get_ifd(0x8825)
     place[1], place[2], place[3], place[4] = "N", (52.0, 31.0, 12.0), "E", (13.0, 24.0, 18.0)
     path = tmp_path_factory.mktemp("photos") / "anna-at-home.jpg"

@@ -1,4 +1,5 @@
-"""A crowd of participants against a collector in another process: one socket each, as little HTTP as can be."""
+"""A crowd of participants against a collector in another process: one socket each, as little HTTP
+as can be."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from typing import Any
 
 from world import Server, World, headers, settle, world
 
-from privet.exchange.store import Store
+from privet.exchange.collector.store import Store
 
 SIZE = 896
 """Numbers of a record: sealed, 4,144 bytes."""
@@ -34,7 +35,14 @@ class Connection:
         writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
         status = int(head[9:12])
-        length = next((int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0)
+        length = next(
+            (
+                int(line[15:])
+                for line in head.lower().split(b"\r\n")
+                if line.startswith(b"content-length:")
+            ),
+            0,
+        )
         body = await reader.readexactly(length) if length else b""
         if b"connection: close" in head.lower():
             self.close()
@@ -47,7 +55,12 @@ class Connection:
 
 
 def request(path: str, content: bytes, extra: dict[str, str]) -> bytes:
-    lines = [f"POST {path} HTTP/1.1", "host: 127.0.0.1", f"content-length: {len(content)}", *(f"{k}: {v}" for k, v in extra.items())]
+    lines = [
+        f"POST {path} HTTP/1.1",
+        "host: 127.0.0.1",
+        f"content-length: {len(content)}",
+        *(f"{k}: {v}" for k, v in extra.items()),
+    ]
     return "\r\n".join([*lines, "", ""]).encode() + content
 
 
@@ -57,14 +70,22 @@ def requests_for(made: World, many: int, path: str | None = None) -> list[tuple[
     for _ in range(many):
         name = secrets.token_hex(16)
         extra = headers(made, name, "00" * 32, secrets.token_hex(32))
-        found.append((name, request(path or f"/v1/campaigns/{made.id}/submissions", made.body(name, z), extra)))
+        found.append(
+            (
+                name,
+                request(path or f"/v1/campaigns/{made.id}/submissions", made.body(name, z), extra),
+            )
+        )
     return found
 
 
-def killed(folder: Path, db: str | None, times: int, records: int, connections: int, seed: int = 0) -> dict[str, Any]:
+def killed(
+    folder: Path, db: str | None, times: int, records: int, connections: int, seed: int = 0
+) -> dict[str, Any]:
     """Kill the server so many times while the records come in; then look at what is there.
 
-    Participants behave as `privet share` does: no answer means again, with the same key and the same bytes.
+    Participants behave as `privet share` does: no answer means again, with the same key and the
+    same bytes.
     """
     made = world(size=SIZE)
     place = folder / "collector"
@@ -102,7 +123,8 @@ def killed(folder: Path, db: str | None, times: int, records: int, connections: 
         async def killer() -> None:
             nonlocal kills
             for k in range(times):
-                # Spread over the submissions: each kill comes somewhere within its own share of them.
+                # Spread over the submissions: each kill comes somewhere within its own share of
+                # them.
                 aim = int(records * (k + dice.random()) / (times + 1))
                 while len(acknowledged) < aim:
                     await asyncio.sleep(0.002)
@@ -123,20 +145,38 @@ def killed(folder: Path, db: str | None, times: int, records: int, connections: 
     server.stop(signal.SIGKILL)
     server.start()
     stored = store.rows(made.id, 0, 10 * records)
-    rows, named, blobs = Counter(row.id for row in stored), {row.blob for row in stored}, _blobs(place)
-    contents = {row.id: (place / "blobs" / made.id / row.blob).read_bytes() for row in stored if row.blob in blobs}
+    rows, named, blobs = (
+        Counter(row.id for row in stored),
+        {row.blob for row in stored},
+        _blobs(place),
+    )
+    contents = {
+        row.id: (place / "blobs" / made.id / row.blob).read_bytes()
+        for row in stored
+        if row.blob in blobs
+    }
     sent = {name: content.partition(b"\r\n\r\n")[2] for name, content in todo}
     server.stop()
     store.engine.dispose()
-    said = [json.loads(line) for line in (place / "log").read_text().splitlines() if line.startswith("{")]
+    said = [
+        json.loads(line)
+        for line in (place / "log").read_text().splitlines()
+        if line.startswith("{")
+    ]
     swept = sum(line["orphans"] for line in said if line["event"] == "swept")
     return {
-        "kills": kills + 1, "acknowledged": len(acknowledged), "sent_again": again,
-        "answered_as_known": sum(status == 200 for status in acknowledged.values()), "lost": len(set(acknowledged) - set(rows)),
-        "doubled": sum(many - 1 for many in rows.values()), "swept": swept,
-        "orphans": len(blobs - named), "without_blob": len(named - blobs),
-        "damaged": sum(content != sent[name] for name, content in contents.items()), "seconds": round(time.perf_counter() - started, 1),
-    }  # fmt: skip
+        "kills": kills + 1,
+        "acknowledged": len(acknowledged),
+        "sent_again": again,
+        "answered_as_known": sum(status == 200 for status in acknowledged.values()),
+        "lost": len(set(acknowledged) - set(rows)),
+        "doubled": sum(many - 1 for many in rows.values()),
+        "swept": swept,
+        "orphans": len(blobs - named),
+        "without_blob": len(named - blobs),
+        "damaged": sum(content != sent[name] for name, content in contents.items()),
+        "seconds": round(time.perf_counter() - started, 1),
+    }
 
 
 def _blobs(place: Path) -> set[str]:

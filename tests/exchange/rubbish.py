@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from world import World, headers
 
-from privet.exchange.envelope import MAGIC
+from privet.exchange.protocol.envelope import MAGIC
 
 Request = tuple[bytes, dict[str, str]]
 """Body and headers."""
@@ -37,7 +37,20 @@ WORDS = [
 def malformed(made: World, many: int, seed: int = 0) -> Iterator[Request]:
     """So many requests to submit, none of which is right."""
     dice = random.Random(seed)
-    ways = [_cut, _flipped, _random, _header, _labels, _shape, _values, _length, _nested, _words, _empty, _picture]
+    ways = [
+        _cut,
+        _flipped,
+        _random,
+        _header,
+        _labels,
+        _shape,
+        _values,
+        _length,
+        _nested,
+        _words,
+        _empty,
+        _picture,
+    ]
     for k in range(many):
         name = secrets.token_hex(16)
         right = headers(made, name, "00" * 32)
@@ -53,8 +66,13 @@ def _wrapped(made: World, about: object, data: bytes) -> bytes:
 def _about(made: World, name: str) -> dict[str, object]:
     size = made.manifest.expect.most
     return {
-        "campaign": made.id, "release": made.manifest.release.card, "submission": name, "shape": [size], "dtype": "float32", "labels": {},
-    }  # fmt: skip
+        "campaign": made.id,
+        "release": made.manifest.release.card,
+        "submission": name,
+        "shape": [size],
+        "dtype": "float32",
+        "labels": {},
+    }
 
 
 def _data(made: World) -> bytes:
@@ -74,7 +92,8 @@ def _flipped(made: World, name: str, dice: random.Random) -> Request:
 
 
 def _random(made: World, name: str, dice: random.Random) -> Request:
-    """Of odd lengths: random bytes as long as a sealed record cannot be told from one by anybody but its owner."""
+    """Of odd lengths: random bytes as long as a sealed record cannot be told from one by anybody
+    but its owner."""
     return dice.randbytes(dice.randrange(2000) | 1), {}
 
 
@@ -104,37 +123,82 @@ def _labels(made: World, name: str, dice: random.Random) -> Request:
 
 
 def _shape(made: World, name: str, dice: random.Random) -> Request:
-    wrong: list[object] = [[0], [-1], [2**31], [2**62, 2**62], [1.5], [True], [16, 1], [], [1] * 5, "16", [2**24, 2**24]]
+    wrong: list[object] = [
+        [0],
+        [-1],
+        [2**31],
+        [2**62, 2**62],
+        [1.5],
+        [True],
+        [16, 1],
+        [],
+        [1] * 5,
+        "16",
+        [2**24, 2**24],
+    ]
     return _wrapped(made, {**_about(made, name), "shape": dice.choice(wrong)}, _data(made)), {}
 
 
 def _values(made: World, name: str, dice: random.Random) -> Request:
     z = made.record().ravel()
-    z[dice.randrange(z.size)] = dice.choice([np.nan, np.inf, -np.inf, 1e30, -1e30, 100.0, 1e-9, 0.123456789])
+    z[dice.randrange(z.size)] = dice.choice(
+        [np.nan, np.inf, -np.inf, 1e30, -1e30, 100.0, 1e-9, 0.123456789]
+    )
     return made.plain(name, z), {}
 
 
 def _length(made: World, name: str, dice: random.Random) -> Request:
     body = bytearray(made.plain(name, made.record()))
-    body[len(MAGIC) : len(MAGIC) + 4] = dice.choice([0, 1, 2**31, 2**32 - 1, 8192, 100_000]).to_bytes(4, "little")
+    body[len(MAGIC) : len(MAGIC) + 4] = dice.choice(
+        [0, 1, 2**31, 2**32 - 1, 8192, 100_000]
+    ).to_bytes(4, "little")
     return bytes(body), {}
 
 
 def _nested(made: World, name: str, dice: random.Random) -> Request:
-    deep = dice.choice([b"[" * 8000, b'{"a":' * 1500, b"\xff\xfe" * 500, b"1" * 8000, b'{"campaign":"' + b"\\ud800" * 100 + b'"}'])
+    deep = dice.choice(
+        [
+            b"[" * 8000,
+            b'{"a":' * 1500,
+            b"\xff\xfe" * 500,
+            b"1" * 8000,
+            b'{"campaign":"' + b"\\ud800" * 100 + b'"}',
+        ]
+    )
     return _wrapped(made, deep, _data(made)), {}
 
 
 def _words(made: World, name: str, dice: random.Random) -> Request:
-    which = dice.choice(["idempotency-key", "privet-release", "privet-withdraw", "privet-person", "content-type", "content-encoding"])
+    which = dice.choice(
+        [
+            "idempotency-key",
+            "privet-release",
+            "privet-withdraw",
+            "privet-person",
+            "content-type",
+            "content-encoding",
+        ]
+    )
     word = dice.choice(WORDS)
     if which == "content-encoding":
         word = dice.choice(["gzip", "x", "gzip, gzip"])
-    return made.plain(name, made.record()), {which: word.encode("latin-1", "ignore").decode("latin-1")}
+    return made.plain(name, made.record()), {
+        which: word.encode("latin-1", "ignore").decode("latin-1")
+    }
 
 
 def _empty(made: World, name: str, dice: random.Random) -> Request:
-    return dice.choice([b"", MAGIC, b"\0" * 600, b"null", b"{}", b"\x1f\x8b" + dice.randbytes(500), b"PK\x03\x04" + dice.randbytes(9)]), {}
+    return dice.choice(
+        [
+            b"",
+            MAGIC,
+            b"\0" * 600,
+            b"null",
+            b"{}",
+            b"\x1f\x8b" + dice.randbytes(500),
+            b"PK\x03\x04" + dice.randbytes(9),
+        ]
+    ), {}
 
 
 def _picture(made: World, name: str, dice: random.Random) -> Request:

@@ -12,7 +12,7 @@ from rubbish import malformed
 from world import Server, settle, world
 
 from conftest import Running
-from privet.exchange.store import Store
+from privet.exchange.collector.store import Store
 
 FUZZ = 2000
 
@@ -24,7 +24,9 @@ def test_malformed_bodies_are_refused_and_leave_nothing(collector: Running, mode
     statuses: Counter[int] = Counter()
     for body, headers in malformed(made, FUZZ // 2, seed=len(mode)):
         raw = {name: value.encode("latin-1") for name, value in headers.items()}
-        answer = collector.http.post(f"/v1/campaigns/{made.id}/submissions", content=body, headers=raw)
+        answer = collector.http.post(
+            f"/v1/campaigns/{made.id}/submissions", content=body, headers=raw
+        )
         assert 400 <= answer.status_code < 500, (answer.status_code, body[:80], headers)
         assert answer.json()["error"]
         statuses[answer.status_code] += 1
@@ -42,16 +44,30 @@ def test_the_fuzz_is_of_almost_right_requests(collector: Running) -> None:
 
 
 def test_what_the_document_says_is_what_happens(tmp_path: Path) -> None:
-    """schemathesis: requests made from the OpenAPI document for every path, with an operator's and with an owner's token."""
+    """schemathesis: requests made from the OpenAPI document for every path, with an operator's and
+    with an owner's token."""
     schemathesis = pytest.importorskip("schemathesis")
     from schemathesis.checks import not_a_server_error
-    from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
+    from schemathesis.specs.openapi.checks import (
+        content_type_conformance,
+        response_schema_conformance,
+        status_code_conformance,
+    )
 
     @schemathesis.serializer("application/vnd.privet.sealed", "application/vnd.privet.record")
     def as_it_is(_context: Any, value: Any) -> bytes:
-        return value if isinstance(value, bytes) else bytes(getattr(value, "data", None) or str(value).encode())
+        return (
+            value
+            if isinstance(value, bytes)
+            else bytes(getattr(value, "data", None) or str(value).encode())
+        )
 
-    checks = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+    checks = [
+        not_a_server_error,
+        status_code_conformance,
+        content_type_conformance,
+        response_schema_conformance,
+    ]
     made = world("open")
     store = Store(f"sqlite:///{tmp_path / 'collector.db'}")
     store.upgrade()
@@ -69,9 +85,16 @@ def test_what_the_document_says_is_what_happens(tmp_path: Path) -> None:
     assert store.rows(made.id, 0, 10) == []
 
 
-def _try(operation: Any, authorization: str, campaign: str, checks: list[Any], asked: Counter[str]) -> None:
+def _try(
+    operation: Any, authorization: str, campaign: str, checks: list[Any], asked: Counter[str]
+) -> None:
     @settings(
-        max_examples=12, derandomize=True, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+        max_examples=12,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
     )
     @given(case=operation.as_strategy())
     def one(case: Any) -> None:

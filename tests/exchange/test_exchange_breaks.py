@@ -14,13 +14,15 @@ from sqlalchemy.exc import OperationalError
 from world import KEYS, bearer, world
 
 from conftest import Running, Start
-from privet.exchange.blobs import Blob, Disk, blob_name
-from privet.exchange.commits import Offer
-from privet.exchange.retention import sweep
-from privet.exchange.store import Store
+from privet.exchange.collector.blobs import Blob, Disk, blob_name
+from privet.exchange.collector.commits import Offer
+from privet.exchange.collector.retention import sweep
+from privet.exchange.collector.store import Store
 
 
-def test_without_room_nothing_is_acknowledged_and_nothing_is_left(collector: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_room_nothing_is_acknowledged_and_nothing_is_left(
+    collector: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = world()
     collector.settle(made)
 
@@ -28,7 +30,7 @@ def test_without_room_nothing_is_acknowledged_and_nothing_is_left(collector: Run
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr("privet.exchange.blobs._write_all", full)
+        broken.setattr("privet.exchange.collector.blobs._write_all", full)
         answer = collector.submit(made, KEYS[0])
         assert answer.status_code == 507 and answer.headers["retry-after"]
         assert collector.stored(made) == (0, 0)
@@ -48,7 +50,9 @@ def test_a_reserve_of_room_is_kept(start: Start) -> None:
     assert running.submit(made, KEYS[0]).status_code == 201
 
 
-def test_a_commit_that_fails_is_not_acknowledged_and_can_be_tried_again(collector: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_fails_is_not_acknowledged_and_can_be_tried_again(
+    collector: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = world()
     collector.settle(made)
     content = made.body(KEYS[0], made.record())
@@ -57,7 +61,7 @@ def test_a_commit_that_fails_is_not_acknowledged_and_can_be_tried_again(collecto
         raise OperationalError("COMMIT", {}, Exception("server closed the connection unexpectedly"))
 
     with monkeypatch.context() as broken:
-        broken.setattr("privet.exchange.commits.Commits._insert", away)
+        broken.setattr("privet.exchange.collector.commits.Commits._insert", away)
         answer = collector.submit(made, KEYS[0], content)
         assert answer.status_code == 503 and answer.headers["retry-after"]
     assert collector.stored(made) == (0, 1), "its blob stays: the commit may have happened"
@@ -67,8 +71,11 @@ def test_a_commit_that_fails_is_not_acknowledged_and_can_be_tried_again(collecto
     assert collector.stored(made) == (1, 1)
 
 
-def test_one_bad_record_does_not_spoil_the_batch_of_another_server(collector: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key that appears in the table between deciding and inserting, as with two servers on one database."""
+def test_one_bad_record_does_not_spoil_the_batch_of_another_server(
+    collector: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that appears in the table between deciding and inserting, as with two servers on one
+    database."""
     made = world()
     collector.settle(made)
     collector.submit(made, KEYS[0])
@@ -85,7 +92,18 @@ def test_one_bad_record_does_not_spoil_the_batch_of_another_server(collector: Ru
     offers = []
     for key in KEYS[:3]:
         content = made.body(key, made.record(5))
-        offers.append(Offer(made.id, key, "p", hashlib.sha256(content).hexdigest(), blob_name(content), "0" * 64, 1000, content))
+        offers.append(
+            Offer(
+                made.id,
+                key,
+                "p",
+                hashlib.sha256(content).hexdigest(),
+                blob_name(content),
+                "0" * 64,
+                1000,
+                content,
+            )
+        )
         commits.blobs.write(Blob(made.id, offers[-1].blob), content)
     answers = commits.decide_and_store(offers)
     assert [getattr(answer, "status", 201) for answer in answers] == [409, 201, 201]
@@ -105,11 +123,16 @@ def test_a_damaged_blob_is_noticed(collector: Running) -> None:
 def test_sqlite_syncs_every_commit_and_overwrites_what_it_deletes(tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path / 'a.db'}")
     with store.engine.connect() as connection:
-        found = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous", "secure_delete")}
+        found = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "secure_delete")
+        }
     assert found == {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1}
 
 
-def test_blobs_and_folders_are_synced_before_a_row_is_committed(collector: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blobs_and_folders_are_synced_before_a_row_is_committed(
+    collector: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = world()
     collector.settle(made)
     collector.submit(made, KEYS[1])

@@ -9,11 +9,17 @@ import pytest
 from PIL import Image
 from world import SIGMA, STEP, world
 
-from privet.errors import PrivetError
-from privet.exchange import seal
-from privet.exchange.checks import check_labels, check_open, check_record, check_sealed, spread
-from privet.exchange.envelope import STEP as HEADER
-from privet.exchange.manifest import Expect
+from privet.core.errors import PrivetError
+from privet.exchange.protocol import seal
+from privet.exchange.protocol.checks import (
+    check_labels,
+    check_open,
+    check_record,
+    check_sealed,
+    spread,
+)
+from privet.exchange.protocol.envelope import STEP as HEADER
+from privet.exchange.protocol.manifest import Expect
 
 NOISY = Expect(shape=[512], low=-1.0, high=1.0, law="gaussian", scale=SIGMA, step=STEP)
 PICTURE = Expect(shape=[3, 16, 16])
@@ -27,9 +33,11 @@ def grid(z: np.ndarray) -> np.ndarray:
 def test_honest_records_pass_whatever_their_code(code: str) -> None:
     rng = np.random.default_rng(0)
     codes = {
-        "zero": np.zeros((500, 512)), "random": rng.uniform(-1, 1, (500, 512)), "ends": np.sign(rng.standard_normal((500, 512))),
+        "zero": np.zeros((500, 512)),
+        "random": rng.uniform(-1, 1, (500, 512)),
+        "ends": np.sign(rng.standard_normal((500, 512))),
         "smooth": np.tile(np.sin(np.linspace(0, 6, 512)), (500, 1)),
-    }  # fmt: skip
+    }
     for z in grid(codes[code] + SIGMA * rng.standard_normal((500, 512))):
         check_record(NOISY, z)
 
@@ -67,7 +75,8 @@ def test_the_range_follows_from_code_and_noise() -> None:
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_the_test_of_spread_keeps_its_false_alarm(law: str) -> None:
-    """Its p-values are uniform for a code of zero, and larger for every other: never too often small."""
+    """Its p-values are uniform for a code of zero, and larger for every other: never too often
+    small."""
     rng = np.random.default_rng(0)
     draw = rng.standard_normal if law == "gaussian" else lambda size: rng.laplace(size=size)
     for code in (0.0, np.linspace(-1, 1, 64)):
@@ -77,7 +86,14 @@ def test_the_test_of_spread_keeps_its_false_alarm(law: str) -> None:
 
 @pytest.mark.parametrize(
     "scale",
-    [lambda x: x, lambda x: x / 255, lambda x: x / 127.5 - 1, lambda x: x / 256, lambda x: 2 * (x / 255) - 1, lambda x: x / 128 - 1],
+    [
+        lambda x: x,
+        lambda x: x / 255,
+        lambda x: x / 127.5 - 1,
+        lambda x: x / 256,
+        lambda x: 2 * (x / 255) - 1,
+        lambda x: x / 128 - 1,
+    ],
 )
 def test_raw_pictures_are_refused_however_they_are_scaled(scale) -> None:
     x = np.random.default_rng(0).integers(0, 256, (3, 16, 16)).astype(np.float32)
@@ -120,8 +136,15 @@ def test_sealed_records_pass_and_nothing_else_of_their_length_that_is_not_noise(
         check_sealed(made.manifest, made.body("0" * 32, made.record(seed)))
     length = len(made.body("0" * 32, made.record()))
     picture = io.BytesIO()
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)).save(picture, "PNG")
-    for content in (bytes(length), b"text " * 1000, made.plain("0" * 32, made.record()) + bytes(seal.OVERHEAD), picture.getvalue()):
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)).save(
+        picture, "PNG"
+    )
+    for content in (
+        bytes(length),
+        b"text " * 1000,
+        made.plain("0" * 32, made.record()) + bytes(seal.OVERHEAD),
+        picture.getvalue(),
+    ):
         with pytest.raises(PrivetError):
             check_sealed(made.manifest, content[:length])
 
@@ -138,7 +161,14 @@ def test_labels_are_those_that_are_asked_for() -> None:
     made = world()
     check_labels(made.manifest, {"smiling": "yes", "age": 30.0})
     check_labels(made.manifest, {"smiling": None})
-    for labels in ({"beard": "yes"}, {"Beard": "yes"}, {"colour": "red"}, {"smiling": "perhaps"}, {"smiling": 1.0}, {"age": "old"}):
+    for labels in (
+        {"beard": "yes"},
+        {"Beard": "yes"},
+        {"colour": "red"},
+        {"smiling": "perhaps"},
+        {"smiling": 1.0},
+        {"age": "old"},
+    ):
         with pytest.raises(PrivetError):
             check_labels(made.manifest, labels)
 

@@ -1,4 +1,5 @@
-"""The exchange on the command line, against a server in another process: what people type, and what they read."""
+"""The exchange on the command line, against a server in another process: what people type, and what
+they read."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from world import Server
 
-from privet.cli import main
+from privet.cli.main import main
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Server:
     assert server.stop() == 0
 
 
-def privet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
+def privet(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: object
+) -> tuple[int, str]:
     """Exit code, and what is read."""
     monkeypatch.setattr(sys, "argv", ["privet", *map(str, words)])
     code = 0
@@ -46,8 +49,28 @@ def test_the_story(
     def say(*words: object) -> tuple[int, str]:
         return privet(monkeypatch, capsys, *words)
 
-    asked = ("--title", "Smiles", "--purpose", "To learn.", "--who", "Lab X", "--token", token, "--server", running.url)
-    code, said = say("campaign", "create", release, *asked, "--label", "smiling=yes,no", "--out", tmp_path / "mine")
+    asked = (
+        "--title",
+        "Smiles",
+        "--purpose",
+        "To learn.",
+        "--who",
+        "Lab X",
+        "--token",
+        token,
+        "--server",
+        running.url,
+    )
+    code, said = say(
+        "campaign",
+        "create",
+        release,
+        *asked,
+        "--label",
+        "smiling=yes,no",
+        "--out",
+        tmp_path / "mine",
+    )
     assert code == 0 and "fingerprint" in said
     link = json.loads((tmp_path / "mine" / "campaign.json").read_text())["link"]
     assert link in said
@@ -75,15 +98,24 @@ def test_the_story(
 @pytest.mark.parametrize(
     "words",
     [
-        ("share",), ("share", "nonsense", "x.jpg"), ("share", f"http://127.0.0.1:9/c/{'0' * 32}", "x.jpg"), ("withdraw",),
-        ("withdraw", "abcd1234"), ("withdraw", "../../etc/passwd"), ("campaign", "show", "nowhere"),
+        ("share",),
+        ("share", "nonsense", "x.jpg"),
+        ("share", f"http://127.0.0.1:9/c/{'0' * 32}", "x.jpg"),
+        ("withdraw",),
+        ("withdraw", "abcd1234"),
+        ("withdraw", "../../etc/passwd"),
+        ("campaign", "show", "nowhere"),
         ("campaign", "export", "nowhere", "--out", "x"),
-        ("task", "--data", "nowhere.parquet", "--label", "x", "--out", "y"), ("serve", "--db", "nonsense", "--data", "d"),
+        ("task", "--data", "nowhere.parquet", "--label", "x", "--out", "y"),
+        ("serve", "--db", "nonsense", "--data", "d"),
         ("serve", "--certificate", "x.pem", "--data", "d"),
     ],
-)  # fmt: skip
+)
 def test_wrong_words_get_one_sentence_and_exit_code_2(
-    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PRIVET_HOME", str(tmp_path / "home"))

@@ -9,13 +9,19 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from world import world
 
-from privet.errors import PrivetError
-from privet.exchange.envelope import MAGIC, Envelope, most_bytes, padded, unpack
-from privet.exchange.manifest import Expect
+from privet.core.errors import PrivetError
+from privet.exchange.protocol.envelope import MAGIC, Envelope, most_bytes, padded, unpack
+from privet.exchange.protocol.manifest import Expect
 
 SHAPES = arrays.array_shapes(min_dims=1, max_dims=4, max_side=6)
-FLOATS = arrays.arrays(np.float32, SHAPES, elements=st.floats(width=32, allow_nan=False, allow_infinity=False))
-LABELS = st.dictionaries(st.text(max_size=20), st.one_of(st.none(), st.text(max_size=20), st.floats(-1e9, 1e9)), max_size=4)
+FLOATS = arrays.arrays(
+    np.float32, SHAPES, elements=st.floats(width=32, allow_nan=False, allow_infinity=False)
+)
+LABELS = st.dictionaries(
+    st.text(max_size=20),
+    st.one_of(st.none(), st.text(max_size=20), st.floats(-1e9, 1e9)),
+    max_size=4,
+)
 
 
 @given(FLOATS, LABELS, st.booleans())
@@ -39,7 +45,10 @@ def test_the_length_does_not_tell_the_answer() -> None:
 
 def test_the_length_of_a_text_is_told_roughly() -> None:
     expect = Expect(shape=[None, 8], longest=64)
-    lengths = {len(Envelope("c", "r", "s", {}, np.zeros((n, 8), np.float32)).pack(expect)) for n in range(1, 65)}
+    lengths = {
+        len(Envelope("c", "r", "s", {}, np.zeros((n, 8), np.float32)).pack(expect))
+        for n in range(1, 65)
+    }
     assert len(lengths) <= 7
     assert all(padded(size) == size for size in lengths)
 

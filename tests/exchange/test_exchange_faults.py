@@ -1,4 +1,5 @@
-"""What was acknowledged is there, whatever is killed, full or away. `benchmarks/exchange.py kills` does the same at full size."""
+"""What was acknowledged is there, whatever is killed, full or away. `benchmarks/exchange.py kills`
+does the same at full size."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ import sqlalchemy as sa
 from crowd import killed
 from world import Postgres, Server, World, headers, settle, world
 
-from privet.exchange.blobs import Blob, Disk, blob_name
-from privet.exchange.commits import Commits, Offer, Receipt, Refused
-from privet.exchange.store import Store
+from privet.exchange.collector.blobs import Blob, Disk, blob_name
+from privet.exchange.collector.commits import Commits, Offer, Receipt, Refused
+from privet.exchange.collector.store import Store
 
 
 def prepared(folder: Path, db: str | None = None, size: int = 16) -> tuple[World, Store]:
@@ -37,7 +38,10 @@ def prepared(folder: Path, db: str | None = None, size: int = 16) -> tuple[World
 def send(server: Server, made: World, key: str, content: bytes | None = None) -> tuple[int, Any]:
     content = made.body(key, made.record(int(key, 16) % 1000)) if content is None else content
     request = urllib.request.Request(
-        f"{server.url}/v1/campaigns/{made.id}/submissions", data=content, headers=headers(made, key, "00" * 32), method="POST"
+        f"{server.url}/v1/campaigns/{made.id}/submissions",
+        data=content,
+        headers=headers(made, key, "00" * 32),
+        method="POST",
     )
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
@@ -47,11 +51,20 @@ def send(server: Server, made: World, key: str, content: bytes | None = None) ->
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_killing_the_server_loses_and_doubles_nothing(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_killing_the_server_loses_and_doubles_nothing(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     db = None if kind == "sqlite" else request.getfixturevalue("database").url
     found = killed(tmp_path, db, times=2, records=120, connections=16)
     assert found["kills"] == 3 and found["acknowledged"] == 120
-    assert found["lost"] == found["doubled"] == found["orphans"] == found["without_blob"] == found["damaged"] == 0
+    assert (
+        found["lost"]
+        == found["doubled"]
+        == found["orphans"]
+        == found["without_blob"]
+        == found["damaged"]
+        == 0
+    )
 
 
 def test_orphans_of_a_crash_are_swept_at_the_next_start(tmp_path: Path) -> None:
@@ -63,7 +76,9 @@ def test_orphans_of_a_crash_are_swept_at_the_next_start(tmp_path: Path) -> None:
     (place / ("f" * 64)).write_bytes(b"written before its row")
     (place / ("." + "e" * 64)).write_bytes(b"half writ")
     server.start()
-    assert [path.name for path in place.iterdir()] == [row.blob for row in store.rows(made.id, 0, 10)]
+    assert [path.name for path in place.iterdir()] == [
+        row.blob for row in store.rows(made.id, 0, 10)
+    ]
     assert server.stop() == 0
 
 
@@ -92,21 +107,29 @@ def test_told_to_stop_it_finishes_what_it_has_begun(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert answers.count(201) >= 20
-    assert len(store.rows(made.id, 0, 100)) == answers.count(201), "no answer, no row; no row, no answer"
+    assert len(store.rows(made.id, 0, 100)) == answers.count(201), (
+        "no answer, no row; no row, no answer"
+    )
 
 
 def test_a_full_disk_refuses_and_recovers(tmp_path: Path) -> None:
-    """A file system of two megabytes, which fills up; PrivetError's sentence, nothing half-written, and room again helps."""
+    """A file system of two megabytes, which fills up; PrivetError's sentence, nothing half-written,
+    and room again helps."""
     disk = tmp_path / "disk"
     disk.mkdir()
     inside = f'mount -t tmpfs -o size=2m none {disk} && exec "$@"'
     words = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", inside, "sh")
-    if shutil.which("unshare") is None or subprocess.run([*words, "true"], capture_output=True).returncode:
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*words, "true"], capture_output=True).returncode
+    ):
         pytest.skip("this machine does not let its users mount a small file system")
     # The tables stay on the larger disk: what fills up is the place of the records.
     made, store = prepared(tmp_path / "data", size=2000)
     shutil.rmtree(tmp_path / "data" / "blobs")
-    server = Server(tmp_path / "data", words=("--blobs", str(disk / "blobs"), "--reserve", "0"), before=words).start()
+    server = Server(
+        tmp_path / "data", words=("--blobs", str(disk / "blobs"), "--reserve", "0"), before=words
+    ).start()
     statuses = []
     for k in range(300):
         statuses.append(send(server, made, f"{k:032x}")[0])
@@ -116,7 +139,9 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path) -> None:
     stored = len(store.rows(made.id, 0, 1000))
     assert stored == len(statuses) - 1
     secret = urllib.request.Request(
-        f"{server.url}/v1/campaigns/{made.id}/submissions/{'0' * 32}", headers={"privet-withdraw": "00" * 32}, method="DELETE"
+        f"{server.url}/v1/campaigns/{made.id}/submissions/{'0' * 32}",
+        headers={"privet-withdraw": "00" * 32},
+        method="DELETE",
     )
     with urllib.request.urlopen(secret) as answer:
         assert answer.status == 204
@@ -129,20 +154,35 @@ def test_a_full_database_refuses_and_does_not_acknowledge(tmp_path: Path) -> Non
     collector = Store(f"sqlite:///{tmp_path / 'collector.db'}")
     with collector.engine.connect() as connection:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
-    sa.event.listen(collector.engine, "connect", lambda raw, _: raw.execute(f"PRAGMA max_page_count={pages + 2}").close())
+    sa.event.listen(
+        collector.engine,
+        "connect",
+        lambda raw, _: raw.execute(f"PRAGMA max_page_count={pages + 2}").close(),
+    )
     collector.engine.dispose()
     commits = Commits(collector, Disk(tmp_path / "blobs"))
     answers = []
     for k in range(200):
         content = made.body(f"{k:032x}", made.record(k))
         name = f"{k:032x}"
-        offer = Offer(made.id, name, "p", hashlib.sha256(content).hexdigest(), blob_name(content), "0" * 64, 10**6, content)
+        offer = Offer(
+            made.id,
+            name,
+            "p",
+            hashlib.sha256(content).hexdigest(),
+            blob_name(content),
+            "0" * 64,
+            10**6,
+            content,
+        )
         commits.blobs.write(Blob(made.id, offer.blob), content)
         answers += commits.decide_and_store([offer])
         if isinstance(answers[-1], Refused):
             break
     assert isinstance(answers[-1], Refused) and answers[-1].status == 507
-    assert len(store.rows(made.id, 0, 1000)) == sum(isinstance(answer, Receipt) for answer in answers)
+    assert len(store.rows(made.id, 0, 1000)) == sum(
+        isinstance(answer, Receipt) for answer in answers
+    )
 
 
 def test_a_database_that_goes_away_and_comes_back(tmp_path: Path, database: Postgres) -> None:
@@ -167,7 +207,22 @@ def test_a_database_that_goes_away_and_comes_back(tmp_path: Path, database: Post
 
 def test_a_port_in_use_gets_a_sentence(tmp_path: Path) -> None:
     server = Server(tmp_path / "one").start()
-    words = [sys.executable, "-m", "privet", "serve", "--data", str(tmp_path / "two"), "--port", str(server.port)]
-    again = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
-    assert again.returncode == 2 and "is another program using it?" in again.stderr and "Traceback" not in again.stderr
+    words = [
+        sys.executable,
+        "-m",
+        "privet",
+        "serve",
+        "--data",
+        str(tmp_path / "two"),
+        "--port",
+        str(server.port),
+    ]
+    again = subprocess.run(
+        words, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}
+    )
+    assert (
+        again.returncode == 2
+        and "is another program using it?" in again.stderr
+        and "Traceback" not in again.stderr
+    )
     server.stop()

@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 from world import world
 
-from privet.errors import PrivetError
-from privet.exchange import seal
-from privet.exchange.manifest import Label, campaign_id, check_card, read
+from privet.core.errors import PrivetError
+from privet.exchange.protocol import seal
+from privet.exchange.protocol.manifest import Label, campaign_id, check_card, read
 
 
 def test_a_manifest_survives_the_way() -> None:
@@ -36,7 +36,8 @@ def test_somebody_elses_signature_on_the_same_link_is_refused() -> None:
 
 
 def test_another_owner_means_another_link() -> None:
-    """Whoever signs a manifest with their own key has to put that key into it, and then the link is another one."""
+    """Whoever signs a manifest with their own key has to put that key into it, and then the link is
+    another one."""
     made, thief = world(), seal.signing_key()
     about = json.loads(made.text)
     about["signing_key"] = seal.verify_key(thief)
@@ -51,7 +52,22 @@ def test_a_private_attribute_is_never_asked_for(name: str) -> None:
         world(labels=[Label(name=name.strip(), values=["yes", "no"])])
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "/x", "a/b", "a\\b", "", ".hidden", "x" * 65, "a\nb", "<script>", "z", "person"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../etc/passwd",
+        "/x",
+        "a/b",
+        "a\\b",
+        "",
+        ".hidden",
+        "x" * 65,
+        "a\nb",
+        "<script>",
+        "z",
+        "person",
+    ],
+)
 def test_names_that_could_be_paths_or_columns_of_ours_are_refused(name: str) -> None:
     with pytest.raises((ValidationError, ValueError)):
         world(labels=[Label(name=name)])
@@ -60,10 +76,18 @@ def test_names_that_could_be_paths_or_columns_of_ours_are_refused(name: str) -> 
 @pytest.mark.parametrize(
     "changed",
     [
-        {"retention_days": 0}, {"retention_days": 100_000}, {"records_per_person": 0}, {"title": ""}, {"title": "a\x1b[2J"},
-        {"purpose": "x" * 4001}, {"who": "\u202eevil"}, {"private": []}, {"sealing_key": None}, {"nonce": "x"},
+        {"retention_days": 0},
+        {"retention_days": 100_000},
+        {"records_per_person": 0},
+        {"title": ""},
+        {"title": "a\x1b[2J"},
+        {"purpose": "x" * 4001},
+        {"who": "\u202eevil"},
+        {"private": []},
+        {"sealing_key": None},
+        {"nonce": "x"},
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_meant_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises((ValidationError, ValueError)):
         world(**changed)
@@ -75,7 +99,9 @@ def test_html_is_text() -> None:
     assert read(made.text, made.signature).title == html
 
 
-@pytest.mark.parametrize("text", ["", "null", "[]", "{}", "[" * 100_000, '{"kind": NaN}', "\ud800", "x" * 70_000])
+@pytest.mark.parametrize(
+    "text", ["", "null", "[]", "{}", "[" * 100_000, '{"kind": NaN}', "\ud800", "x" * 70_000]
+)
 def test_rubbish_gets_a_sentence(text: str) -> None:
     with pytest.raises(PrivetError):
         read(text, "x")

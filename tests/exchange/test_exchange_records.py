@@ -11,15 +11,17 @@ import pytest
 from world import KEYS, bearer, headers, world
 
 from conftest import Running
-from privet.exchange.blobs import Blob, Disk
-from privet.exchange.retention import expire, sweep, tidy
-from privet.exchange.store import DAY, now
+from privet.exchange.collector.blobs import Blob, Disk
+from privet.exchange.collector.retention import expire, sweep, tidy
+from privet.exchange.collector.store import DAY, now
 
 # Submissions
 
 
 @pytest.mark.parametrize("mode", ["sealed", "open"])
-def test_a_record_is_on_disk_and_in_a_row_when_it_is_acknowledged(collector: Running, mode: str) -> None:
+def test_a_record_is_on_disk_and_in_a_row_when_it_is_acknowledged(
+    collector: Running, mode: str
+) -> None:
     made = world(mode)
     collector.settle(made)
     content = made.body(KEYS[0], made.record())
@@ -31,11 +33,16 @@ def test_a_record_is_on_disk_and_in_a_row_when_it_is_acknowledged(collector: Run
     assert (collector.folder / "blobs" / made.id / row.blob).read_bytes() == content
 
 
-def test_the_same_request_again_gets_the_same_receipt_and_stores_nothing(collector: Running) -> None:
+def test_the_same_request_again_gets_the_same_receipt_and_stores_nothing(
+    collector: Running,
+) -> None:
     made = world()
     collector.settle(made)
     content = made.body(KEYS[0], made.record())
-    first, second = collector.submit(made, KEYS[0], content), collector.submit(made, KEYS[0], content)
+    first, second = (
+        collector.submit(made, KEYS[0], content),
+        collector.submit(made, KEYS[0], content),
+    )
     assert (first.status_code, second.status_code) == (201, 200)
     assert first.json() == second.json()
     assert collector.stored(made) == (1, 1)
@@ -83,10 +90,18 @@ def test_a_record_for_another_campaign_is_refused(collector: Running) -> None:
     collector.settle(mine)
     collector.settle(other)
     content = mine.body(KEYS[0], mine.record())
-    answer = collector.http.post(f"/v1/campaigns/{other.id}/submissions", content=content, headers=headers(other, KEYS[0], "00" * 32))
+    answer = collector.http.post(
+        f"/v1/campaigns/{other.id}/submissions",
+        content=content,
+        headers=headers(other, KEYS[0], "00" * 32),
+    )
     assert answer.status_code == 422 and "another campaign" in answer.json()["error"]
     assert (
-        collector.http.post(f"/v1/campaigns/{'0' * 32}/submissions", content=content, headers=headers(mine, KEYS[0], "00" * 32)).status_code
+        collector.http.post(
+            f"/v1/campaigns/{'0' * 32}/submissions",
+            content=content,
+            headers=headers(mine, KEYS[0], "00" * 32),
+        ).status_code
         == 404
     )
     assert collector.stored(other) == (0, 0)
@@ -123,16 +138,28 @@ def test_an_unsealed_record_is_refused_where_records_are_sealed(collector: Runni
     collector.settle(made)
     plain = made.plain(KEYS[0], made.record())
     assert collector.submit(made, KEYS[0], plain).status_code == 422
-    assert collector.submit(made, KEYS[0], plain, content_type="application/vnd.privet.record").status_code == 415
+    assert (
+        collector.submit(
+            made, KEYS[0], plain, content_type="application/vnd.privet.record"
+        ).status_code
+        == 415
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("idempotency-key", "short"), ("idempotency-key", "../../../etc/passwd"), ("idempotency-key", "G" * 32), ("idempotency-key", None),
-        ("privet-release", "x"), ("privet-withdraw", "x"), ("privet-withdraw", None), ("privet-person", "x"), ("privet-person", None),
+        ("idempotency-key", "short"),
+        ("idempotency-key", "../../../etc/passwd"),
+        ("idempotency-key", "G" * 32),
+        ("idempotency-key", None),
+        ("privet-release", "x"),
+        ("privet-withdraw", "x"),
+        ("privet-withdraw", None),
+        ("privet-person", "x"),
+        ("privet-person", None),
     ],
-)  # fmt: skip
+)
 def test_wrong_headers_get_a_sentence(collector: Running, name: str, value: str | None) -> None:
     made = world()
     collector.settle(made)
@@ -182,8 +209,12 @@ def test_withdrawing_what_never_was_looks_like_a_wrong_secret(collector: Running
     made = world()
     collector.settle(made)
     collector.submit(made, KEYS[0])
-    wrong = collector.http.delete(f"/v1/campaigns/{made.id}/submissions/{KEYS[0]}", headers={"privet-withdraw": "00" * 32})
-    never = collector.http.delete(f"/v1/campaigns/{made.id}/submissions/{KEYS[1]}", headers={"privet-withdraw": "00" * 32})
+    wrong = collector.http.delete(
+        f"/v1/campaigns/{made.id}/submissions/{KEYS[0]}", headers={"privet-withdraw": "00" * 32}
+    )
+    never = collector.http.delete(
+        f"/v1/campaigns/{made.id}/submissions/{KEYS[1]}", headers={"privet-withdraw": "00" * 32}
+    )
     assert (wrong.status_code, wrong.text) == (never.status_code, never.text)
 
 
@@ -191,7 +222,11 @@ def test_records_leave_when_their_time_is_over_and_not_before(collector: Running
     made = world(retention_days=3)
     owner = collector.settle(made)
     collector.submit(made, KEYS[0])
-    store, blobs, watch = collector.collector.store, collector.collector.blobs, collector.collector.watch
+    store, blobs, watch = (
+        collector.collector.store,
+        collector.collector.blobs,
+        collector.collector.watch,
+    )
     assert expire(store, blobs, watch, now() + 3 * DAY - 60_000) == 0
     assert tidy(store, blobs, watch, now() + 3 * DAY + 60_000) == 1
     assert collector.stored(made) == (0, 0)
@@ -209,18 +244,28 @@ def test_the_sweep_takes_orphans_and_leaves_the_rest(collector: Running) -> None
     assert sweep(parts.store, parts.blobs, parts.watch, older=3600) == 0
     assert sweep(parts.store, parts.blobs, parts.watch, older=0) == 2
     assert collector.stored(made) == (1, 1)
-    assert collector.http.get(f"/v1/parts/{made.manifest.release.graph}").content == made.parts["graph"]
+    assert (
+        collector.http.get(f"/v1/parts/{made.manifest.release.graph}").content
+        == made.parts["graph"]
+    )
 
 
-def test_parts_that_no_campaign_names_are_deleted_after_a_day(collector: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_that_no_campaign_names_are_deleted_after_a_day(
+    collector: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = world()
     collector.settle(made)
     name = hashlib.sha256(b"unused").hexdigest()
-    assert collector.http.put(f"/v1/parts/{name}", content=b"unused", headers=bearer(collector.operator)).status_code == 201
+    assert (
+        collector.http.put(
+            f"/v1/parts/{name}", content=b"unused", headers=bearer(collector.operator)
+        ).status_code
+        == 201
+    )
     parts = collector.collector
     tidy(parts.store, parts.blobs, parts.watch)
     assert collector.http.get(f"/v1/parts/{name}").status_code == 200
-    monkeypatch.setattr("privet.exchange.retention.now", lambda: now() + 2 * DAY)
+    monkeypatch.setattr("privet.exchange.collector.retention.now", lambda: now() + 2 * DAY)
     tidy(parts.store, parts.blobs, parts.watch, now())
     assert collector.http.get(f"/v1/parts/{name}").status_code == 404
     assert collector.http.get(f"/v1/parts/{made.manifest.release.card}").status_code == 200

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from privet.errors import PrivetError
-from privet.exchange import seal
+from privet.core.errors import PrivetError
+from privet.exchange.protocol import seal
 
 
 def test_only_the_private_key_opens_what_was_sealed() -> None:

@@ -13,8 +13,8 @@ import pytest
 from world import KEYS, World, bearer, headers, world
 
 from conftest import Running, Start
-from privet.exchange.limits import Buckets, Limits
-from privet.exchange.store import now
+from privet.exchange.collector.limits import Buckets, Limits
+from privet.exchange.collector.store import now
 
 # Tokens
 
@@ -26,20 +26,43 @@ def test_invitations(collector: Running) -> None:
 
     def invite(campaign: World, token: str) -> dict[str, str]:
         found = collector.http.post(
-            f"/v1/campaigns/{campaign.id}/tokens", json={"scope": "invite", "days": 1}, headers=bearer(token)
+            f"/v1/campaigns/{campaign.id}/tokens",
+            json={"scope": "invite", "days": 1},
+            headers=bearer(token),
         ).json()
         return dict(found[0])
 
     def send(key: str, token: str | None) -> int:
-        return int(collector.submit(made, key, authorization=None if token is None else f"Bearer {token}").status_code)
+        return int(
+            collector.submit(
+                made, key, authorization=None if token is None else f"Bearer {token}"
+            ).status_code
+        )
 
-    good, revoked, expired, elsewhere = (invite(w, t) for w, t in ((made, owner), (made, owner), (made, owner), (other, other_owner)))
-    assert collector.http.delete(f"{path}/{revoked['id']}", headers=bearer(owner)).status_code == 204
-    assert collector.http.delete(f"{path}/{revoked['id']}", headers=bearer(owner)).status_code == 404
+    good, revoked, expired, elsewhere = (
+        invite(w, t) for w, t in ((made, owner), (made, owner), (made, owner), (other, other_owner))
+    )
+    assert (
+        collector.http.delete(f"{path}/{revoked['id']}", headers=bearer(owner)).status_code == 204
+    )
+    assert (
+        collector.http.delete(f"{path}/{revoked['id']}", headers=bearer(owner)).status_code == 404
+    )
     with collector.collector.store.engine.begin() as connection:
-        connection.exec_driver_sql(f"UPDATE tokens SET expires = {now() - 1} WHERE id = '{expired['id']}'")
+        connection.exec_driver_sql(
+            f"UPDATE tokens SET expires = {now() - 1} WHERE id = '{expired['id']}'"
+        )
     forged = good["token"][:-4] + "AAAA"
-    for token in (None, revoked["token"], expired["token"], elsewhere["token"], forged, owner, collector.operator, "nonsense"):
+    for token in (
+        None,
+        revoked["token"],
+        expired["token"],
+        elsewhere["token"],
+        forged,
+        owner,
+        collector.operator,
+        "nonsense",
+    ):
         assert send(KEYS[0], token) == 401
     assert collector.stored(made) == (0, 0)
     assert send(KEYS[0], good["token"]) == 201
@@ -51,19 +74,47 @@ def test_nobody_sees_what_is_anothers(collector: Running) -> None:
     owner, thief = collector.settle(mine), collector.settle(other)
     collector.submit(mine, KEYS[0])
     asked = [
-        ("GET", "figures", None), ("GET", "records", None), ("GET", "gone", None), ("GET", "tokens", None), ("POST", "close", None),
-        ("POST", "tokens", {"scope": "owner"}), ("DELETE", f"tokens/{'0' * 16}", None),
-    ]  # fmt: skip
+        ("GET", "figures", None),
+        ("GET", "records", None),
+        ("GET", "gone", None),
+        ("GET", "tokens", None),
+        ("POST", "close", None),
+        ("POST", "tokens", {"scope": "owner"}),
+        ("DELETE", f"tokens/{'0' * 16}", None),
+    ]
     for method, what, body in asked:
         path = f"/v1/campaigns/{mine.id}/{what}"
-        assert collector.http.request(method, path, json=body, headers=bearer(thief)).status_code == 403
+        assert (
+            collector.http.request(method, path, json=body, headers=bearer(thief)).status_code
+            == 403
+        )
         assert collector.http.request(method, path, json=body).status_code == 401
-        assert collector.http.request(method, path, json=body, headers=bearer(owner[:-3] + "xxx")).status_code == 401
-    assert collector.http.get(f"/v1/campaigns/{mine.id}/records", headers=bearer(collector.operator)).status_code == 403
-    assert [one["campaign"] for one in collector.http.get("/v1/campaigns", headers=bearer(thief)).json()] == [other.id]
-    seen = {one["campaign"] for one in collector.http.get("/v1/campaigns", headers=bearer(collector.operator)).json()}
+        assert (
+            collector.http.request(
+                method, path, json=body, headers=bearer(owner[:-3] + "xxx")
+            ).status_code
+            == 401
+        )
+    assert (
+        collector.http.get(
+            f"/v1/campaigns/{mine.id}/records", headers=bearer(collector.operator)
+        ).status_code
+        == 403
+    )
+    assert [
+        one["campaign"] for one in collector.http.get("/v1/campaigns", headers=bearer(thief)).json()
+    ] == [other.id]
+    seen = {
+        one["campaign"]
+        for one in collector.http.get("/v1/campaigns", headers=bearer(collector.operator)).json()
+    }
     assert seen >= {mine.id, other.id}
-    assert collector.http.get(f"/v1/campaigns/{mine.id}/figures", headers=bearer(owner)).json()["records"] == 1
+    assert (
+        collector.http.get(f"/v1/campaigns/{mine.id}/figures", headers=bearer(owner)).json()[
+            "records"
+        ]
+        == 1
+    )
 
 
 def test_a_closed_campaign_takes_nothing_more(collector: Running) -> None:
@@ -71,9 +122,14 @@ def test_a_closed_campaign_takes_nothing_more(collector: Running) -> None:
     owner = collector.settle(made)
     content = made.body(KEYS[0], made.record())
     assert collector.submit(made, KEYS[0], content).status_code == 201
-    assert collector.http.post(f"/v1/campaigns/{made.id}/close", headers=bearer(owner)).status_code == 204
+    assert (
+        collector.http.post(f"/v1/campaigns/{made.id}/close", headers=bearer(owner)).status_code
+        == 204
+    )
     assert collector.submit(made, KEYS[1]).status_code == 403
-    assert collector.submit(made, KEYS[0], content).status_code == 200, "a receipt that was lost on the way is still given"
+    assert collector.submit(made, KEYS[0], content).status_code == 200, (
+        "a receipt that was lost on the way is still given"
+    )
     assert collector.http.get(f"/v1/campaigns/{made.id}").json()["open"] is False
 
 
@@ -91,7 +147,9 @@ def test_a_new_operators_token_ends_the_old_one(start: Start) -> None:
     collector = start()
     new = collector.collector.store.first_operator(again=True)
     assert new and collector.collector.store.first_operator() is None
-    assert collector.http.get("/v1/campaigns", headers=bearer(collector.operator)).status_code == 401
+    assert (
+        collector.http.get("/v1/campaigns", headers=bearer(collector.operator)).status_code == 401
+    )
     assert collector.http.get("/v1/campaigns", headers=bearer(new)).status_code == 200
 
 
@@ -100,22 +158,42 @@ def test_campaigns_are_opened_by_the_operator_with_a_right_manifest(collector: R
     owner = collector.settle(made)
     new = world()
     right = {"manifest": new.text, "signature": new.signature}
-    assert collector.http.post("/v1/campaigns", json=right, headers=bearer(owner)).status_code == 403
+    assert (
+        collector.http.post("/v1/campaigns", json=right, headers=bearer(owner)).status_code == 403
+    )
     assert collector.http.post("/v1/campaigns", json=right).status_code == 401
-    for wrong in ({**right, "signature": made.signature}, {**right, "manifest": "{}"}, {"manifest": new.text}):
-        assert collector.http.post("/v1/campaigns", json=wrong, headers=bearer(collector.operator)).status_code == 422
+    for wrong in (
+        {**right, "signature": made.signature},
+        {**right, "manifest": "{}"},
+        {"manifest": new.text},
+    ):
+        assert (
+            collector.http.post(
+                "/v1/campaigns", json=wrong, headers=bearer(collector.operator)
+            ).status_code
+            == 422
+        )
     assert (
         collector.http.post(
-            "/v1/campaigns", json={"manifest": made.text, "signature": made.signature}, headers=bearer(collector.operator)
+            "/v1/campaigns",
+            json={"manifest": made.text, "signature": made.signature},
+            headers=bearer(collector.operator),
         ).status_code
         == 409
     )
     other = world(size=17)
     answer = collector.http.post(
-        "/v1/campaigns", json={"manifest": other.text, "signature": other.signature}, headers=bearer(collector.operator)
+        "/v1/campaigns",
+        json={"manifest": other.text, "signature": other.signature},
+        headers=bearer(collector.operator),
     )
     assert answer.status_code == 422 and "send it first" in answer.json()["error"]
-    assert collector.http.put(f"/v1/parts/{'0' * 64}", content=b"x", headers=bearer(collector.operator)).status_code == 422
+    assert (
+        collector.http.put(
+            f"/v1/parts/{'0' * 64}", content=b"x", headers=bearer(collector.operator)
+        ).status_code
+        == 422
+    )
 
 
 # Limits
@@ -130,9 +208,18 @@ def test_bodies_are_limited_whatever_they_promise(collector: Running) -> None:
             yield os.urandom(1024)
 
     for content in (os.urandom(100_000), chunks()):
-        answer = collector.http.post(f"/v1/campaigns/{made.id}/submissions", content=content, headers=headers(made, KEYS[0], "00" * 32))
+        answer = collector.http.post(
+            f"/v1/campaigns/{made.id}/submissions",
+            content=content,
+            headers=headers(made, KEYS[0], "00" * 32),
+        )
         assert answer.status_code == 413
-    assert collector.http.post("/v1/campaigns", json={"manifest": "x" * 300_000}, headers=bearer(collector.operator)).status_code == 413
+    assert (
+        collector.http.post(
+            "/v1/campaigns", json={"manifest": "x" * 300_000}, headers=bearer(collector.operator)
+        ).status_code
+        == 413
+    )
     assert collector.stored(made) == (0, 0)
 
 
@@ -174,9 +261,17 @@ def test_a_slow_body_is_not_waited_for(start: Start) -> None:
 
     head = [(k.encode(), v.encode()) for k, v in headers(made, KEYS[0], "00" * 32).items()]
     scope = {
-        "type": "http", "method": "POST", "path": f"/v1/campaigns/{made.id}/submissions", "headers": head, "query_string": b"",
-        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1", "root_path": "",
-    }  # fmt: skip
+        "type": "http",
+        "method": "POST",
+        "path": f"/v1/campaigns/{made.id}/submissions",
+        "headers": head,
+        "query_string": b"",
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+        "scheme": "http",
+        "http_version": "1.1",
+        "root_path": "",
+    }
 
     async def ask() -> None:
         await asyncio.wait_for(running.http.app(scope, slow, keep), 10)
@@ -193,7 +288,9 @@ def test_other_origins_are_refused(collector: Running) -> None:
     assert collector.submit(made, KEYS[0], origin="http://127.0.0.1").status_code == 201
     assert (
         "access-control-allow-origin"
-        not in collector.http.get(f"/v1/campaigns/{made.id}", headers={"origin": "https://evil.example"}).headers
+        not in collector.http.get(
+            f"/v1/campaigns/{made.id}", headers={"origin": "https://evil.example"}
+        ).headers
     )
 
 
@@ -221,9 +318,18 @@ def test_pages_have_a_strict_policy_and_stay_in_their_folder(start: Start, tmp_p
     page = running.http.get(f"/c/{'0' * 32}")
     assert page.text == "<p>take part"
     policy = page.headers["content-security-policy"]
-    assert "default-src 'none'" in policy and "unsafe-inline" not in policy and "'unsafe-eval'" not in policy
+    assert (
+        "default-src 'none'" in policy
+        and "unsafe-inline" not in policy
+        and "'unsafe-eval'" not in policy
+    )
     assert running.http.get("/static/app.js").status_code == 200
-    for path in ("/static/../../secret", "/static/%2e%2e/%2e%2e/secret", "/static/..%2f..%2fsecret", "/c/../../secret"):
+    for path in (
+        "/static/../../secret",
+        "/static/%2e%2e/%2e%2e/secret",
+        "/static/..%2f..%2fsecret",
+        "/c/../../secret",
+    ):
         answer = running.http.get(path)
         assert "secret" not in answer.text
 
@@ -244,7 +350,16 @@ def test_logs_and_metrics_hold_no_payload_token_or_address(collector: Running) -
     assert re.search(r"privet_records_stored_total [1-9]", metrics)
     said = collector.log.getvalue() + metrics
     assert '"status": 201' in said and '"status": 422' in said
-    for word in ("smiling", "raw photo", owner, collector.operator, "cd" * 32, "testclient", "127.0.0.1", KEYS[0]):
+    for word in (
+        "smiling",
+        "raw photo",
+        owner,
+        collector.operator,
+        "cd" * 32,
+        "testclient",
+        "127.0.0.1",
+        KEYS[0],
+    ):
         assert word not in said
 
 
@@ -255,8 +370,10 @@ def test_metrics_are_the_operators(collector: Running) -> None:
 def test_the_document_describes_every_path(collector: Running) -> None:
     document = collector.http.get("/openapi.json").json()
     assert {path for path in document["paths"] if path.startswith("/v1/campaigns/{campaign}")} >= {
-        "/v1/campaigns/{campaign}/submissions", "/v1/campaigns/{campaign}/records", "/v1/campaigns/{campaign}/tokens/{token}",
-    }  # fmt: skip
+        "/v1/campaigns/{campaign}/submissions",
+        "/v1/campaigns/{campaign}/records",
+        "/v1/campaigns/{campaign}/tokens/{token}",
+    }
     for path, verbs in document["paths"].items():
         for verb in verbs.values():
             assert verb.get("description") or verb.get("summary"), path

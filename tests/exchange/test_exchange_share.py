@@ -1,4 +1,5 @@
-"""From a photo to a table: a participant checks, releases and sends; the owner exports; nobody else can read, and no raw byte leaves."""
+"""From a photo to a table: a participant checks, releases and sends; the owner exports; nobody else
+can read, and no raw byte leaves."""
 
 from __future__ import annotations
 
@@ -20,21 +21,24 @@ from PIL import Image
 from world import world
 
 from conftest import Running
-from privet import nets
+from privet.core.errors import PrivetError
 from privet.data.schema import ImageSchema
-from privet.errors import PrivetError
-from privet.exchange import campaigns, seal
-from privet.exchange.campaigns import Folder, Wishes
-from privet.exchange.client import Client, Link, Offline, Rejected, server
-from privet.exchange.export import TABLE, download, export
-from privet.exchange.metadata import metadata
-from privet.exchange.outbox import Outbox, withdraw
-from privet.exchange.share import Campaign, fetch, flush, is_known, prepare, send
-from privet.exchange.words import about, leaves
-from privet.release import Release
+from privet.exchange.owner import campaigns
+from privet.exchange.owner.campaigns import Folder, Wishes
+from privet.exchange.owner.export import TABLE, download, export
+from privet.exchange.participant.metadata import metadata
+from privet.exchange.participant.outbox import Outbox, withdraw
+from privet.exchange.participant.sentences import about, leaves
+from privet.exchange.participant.share import Campaign, fetch, flush, is_known, prepare, send
+from privet.exchange.protocol import seal
+from privet.exchange.protocol.client import Client, Link, Offline, Rejected, server
+from privet.nets import registry as nets
+from privet.release.release import Release
 
 URL = "http://127.0.0.1:1"
-WISHES = Wishes("Smiles", "To learn smiles.", "Lab X", ["smiling=yes,no", "age"], records_per_person=40)
+WISHES = Wishes(
+    "Smiles", "To learn smiles.", "Lab X", ["smiling=yes,no", "age"], records_per_person=40
+)
 PLACE = "52.5200 N, 13.4050 E"
 
 
@@ -56,7 +60,9 @@ class Wire(httpx.BaseTransport):
             raise httpx.ReadError("the connection was lost")
         if self.change is not None:
             content = self.change(str(request.url), answer.read())
-            return httpx.Response(answer.status_code, headers={"content-type": "application/json"}, content=content)
+            return httpx.Response(
+                answer.status_code, headers={"content-type": "application/json"}, content=content
+            )
         return answer
 
 
@@ -68,7 +74,13 @@ def wire(collector: Running) -> Wire:
 @pytest.fixture
 def opened(collector: Running, release: Path, tmp_path: Path) -> Folder:
     return campaigns.create(
-        URL, release, tmp_path / "campaign", WISHES, collector.operator, tmp_path / "owner.key", client=collector.client
+        URL,
+        release,
+        tmp_path / "campaign",
+        WISHES,
+        collector.operator,
+        tmp_path / "owner.key",
+        client=collector.client,
     )
 
 
@@ -81,7 +93,9 @@ def through(wire: Wire) -> Client:
     return Client(URL, transport=wire)
 
 
-def test_the_whole_way(collector: Running, opened: Folder, photo: Path, outbox: Outbox, wire: Wire, tmp_path: Path) -> None:
+def test_the_whole_way(
+    collector: Running, opened: Folder, photo: Path, outbox: Outbox, wire: Wire, tmp_path: Path
+) -> None:
     client = through(wire)
     campaign = fetch(opened.link, client)
     assert campaign.fingerprint == seal.fingerprint(opened.manifest.signing_key)
@@ -106,7 +120,13 @@ def test_the_whole_way(collector: Running, opened: Folder, photo: Path, outbox: 
 
     got = export(opened, tmp_path / "out", client=collector.client)
     table = pq.read_table(got.table)
-    assert got.records == 2 and table.column_names == ["submission", "person", "smiling", "age", "z"]
+    assert got.records == 2 and table.column_names == [
+        "submission",
+        "person",
+        "smiling",
+        "age",
+        "z",
+    ]
     by_name = {row["submission"]: row for row in table.to_pylist()}
     for record in records:
         row = by_name[record.submission]
@@ -118,21 +138,35 @@ def test_the_whole_way(collector: Running, opened: Folder, photo: Path, outbox: 
     assert withdraw(sent.receipts[0], client) is False
     got = export(opened, tmp_path / "out", client=collector.client)
     assert got.records == 1
-    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["withdrawn"] == [sent.receipts[0].submission]
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["withdrawn"] == [
+        sent.receipts[0].submission
+    ]
     assert withdraw(sent.receipts[1], client) is True
     got = export(opened, tmp_path / "out", client=collector.client)
     assert got.records == 0 and len(pq.read_table(tmp_path / "out" / TABLE)) == 0
 
 
-def test_no_request_carries_the_photo_its_name_or_its_metadata(opened: Folder, photo: Path, outbox: Outbox, wire: Wire) -> None:
+def test_no_request_carries_the_photo_its_name_or_its_metadata(
+    opened: Folder, photo: Path, outbox: Outbox, wire: Wire
+) -> None:
     client = through(wire)
     campaign = fetch(opened.link, client)
     send(campaign, prepare(campaign, [photo], ["smiling=no"]), outbox, client)
     raw = photo.read_bytes()
     small = np.asarray(Image.open(photo).convert("RGB").resize((16, 16)))
-    secrets = [raw[k : k + 24] for k in range(0, len(raw) - 24, 24)] + [small.tobytes()[:24], small.transpose(2, 0, 1).tobytes()[:24]]
+    secrets = [raw[k : k + 24] for k in range(0, len(raw) - 24, 24)] + [
+        small.tobytes()[:24],
+        small.transpose(2, 0, 1).tobytes()[:24],
+    ]
     forms = [
-        form for secret in secrets for form in (secret, base64.b64encode(secret)[:30], secret.hex().encode(), zlib.compress(secret)[2:20])
+        form
+        for secret in secrets
+        for form in (
+            secret,
+            base64.b64encode(secret)[:30],
+            secret.hex().encode(),
+            zlib.compress(secret)[2:20],
+        )
     ]
     words = [b"anna", b"Acme", b"Phone 7", b"52.5", b"smiling", b"JFIF", b"Exif"]
     for method, url, headers, content in wire.sent:
@@ -143,7 +177,9 @@ def test_no_request_carries_the_photo_its_name_or_its_metadata(opened: Folder, p
             assert len(content) == 576
 
 
-def test_only_the_owner_can_read(collector: Running, opened: Folder, photo: Path, outbox: Outbox, wire: Wire, tmp_path: Path) -> None:
+def test_only_the_owner_can_read(
+    collector: Running, opened: Folder, photo: Path, outbox: Outbox, wire: Wire, tmp_path: Path
+) -> None:
     campaign = fetch(opened.link, through(wire))
     records = prepare(campaign, [photo], ["smiling=yes"])
     send(campaign, records, outbox, through(wire))
@@ -165,13 +201,17 @@ def test_an_export_may_be_opened_without_a_network(
     def nobody(_url: str, _token: str | None = None) -> Client:
         raise AssertionError("there is no network here")
 
-    assert export(opened, tmp_path / "out", source=tmp_path / "sealed.bin", client=nobody).records == 3
+    assert (
+        export(opened, tmp_path / "out", source=tmp_path / "sealed.bin", client=nobody).records == 3
+    )
     (tmp_path / "sealed.bin").write_bytes((tmp_path / "sealed.bin").read_bytes()[:-5])
     with pytest.raises(PrivetError, match="cut off"):
         export(opened, tmp_path / "other", source=tmp_path / "sealed.bin", client=nobody)
 
 
-def test_a_record_that_was_not_made_by_the_release_is_left_out_of_the_export(collector: Running, opened: Folder, tmp_path: Path) -> None:
+def test_a_record_that_was_not_made_by_the_release_is_left_out_of_the_export(
+    collector: Running, opened: Folder, tmp_path: Path
+) -> None:
     """Sealed, nobody sees it on the way; the owner looks at it before using it."""
     made = replace(world(), manifest=opened.manifest, text=opened.text)
     z = np.array([0.5, -0.25, 0.125, 0.75], np.float32)
@@ -183,7 +223,9 @@ def test_a_record_that_was_not_made_by_the_release_is_left_out_of_the_export(col
 
 
 @pytest.mark.parametrize("what", ["manifest", "signature", "card", "graph"])
-def test_a_participant_refuses_what_was_tampered_with(opened: Folder, wire: Wire, what: str) -> None:
+def test_a_participant_refuses_what_was_tampered_with(
+    opened: Folder, wire: Wire, what: str
+) -> None:
     def change(url: str, content: bytes) -> bytes:
         if "/parts/" in url:
             name = getattr(opened.manifest.release, what, None)
@@ -224,7 +266,9 @@ def test_without_a_network_records_wait_and_leave_later_under_the_same_key(
     assert flush(outbox, lambda _: client).waiting == 2, "stored, but nobody has heard of it"
     wire.lose_answer = False
     sent = flush(outbox, lambda _: client)
-    assert len(sent.receipts) == 2 and {receipt.submission for receipt in sent.receipts} == {record.submission for record in records}
+    assert len(sent.receipts) == 2 and {receipt.submission for receipt in sent.receipts} == {
+        record.submission for record in records
+    }
     assert len(collector.collector.store.rows(opened.link.campaign, 0, 10)) == 2
     assert not list(outbox.waiting.iterdir())
 
@@ -242,7 +286,9 @@ def test_what_is_kept_at_home_is_its_owners_alone_and_never_raw(
             assert raw[200:230] not in path.read_bytes()
 
 
-def test_a_refused_record_does_not_wait_for_ever(collector: Running, opened: Folder, photo: Path, outbox: Outbox, wire: Wire) -> None:
+def test_a_refused_record_does_not_wait_for_ever(
+    collector: Running, opened: Folder, photo: Path, outbox: Outbox, wire: Wire
+) -> None:
     campaign = fetch(opened.link, through(wire))
     campaigns.close(opened, collector.client)
     sent = send(campaign, prepare(campaign, [photo], ["smiling=yes"]), outbox, through(wire))
@@ -250,58 +296,117 @@ def test_a_refused_record_does_not_wait_for_ever(collector: Running, opened: Fol
     assert fetch(opened.link, through(wire)).open is False
 
 
-@pytest.mark.parametrize("label", ["beard=yes", "Beard=yes", "smiling=perhaps", "colour=red", "smiling", "age=old"])
-def test_only_what_is_asked_may_be_told(opened: Folder, photo: Path, wire: Wire, label: str) -> None:
+@pytest.mark.parametrize(
+    "label", ["beard=yes", "Beard=yes", "smiling=perhaps", "colour=red", "smiling", "age=old"]
+)
+def test_only_what_is_asked_may_be_told(
+    opened: Folder, photo: Path, wire: Wire, label: str
+) -> None:
     with pytest.raises(PrivetError):
         prepare(fetch(opened.link, through(wire)), [photo], [label])
 
 
-def test_more_than_a_person_may_give_is_refused_before_it_leaves(opened: Folder, photo: Path, wire: Wire) -> None:
+def test_more_than_a_person_may_give_is_refused_before_it_leaves(
+    opened: Folder, photo: Path, wire: Wire
+) -> None:
     with pytest.raises(PrivetError, match="40 records from one person"):
         prepare(fetch(opened.link, through(wire)), [photo] * 41)
 
 
-def test_a_campaign_never_asks_for_what_is_hidden(collector: Running, release: Path, tmp_path: Path) -> None:
+def test_a_campaign_never_asks_for_what_is_hidden(
+    collector: Running, release: Path, tmp_path: Path
+) -> None:
     for label in ("beard=yes,no", "BEARD"):
         with pytest.raises(PrivetError, match="hides"):
             campaigns.create(
-                URL, release, tmp_path / "no", replace(WISHES, labels=[label]), collector.operator, tmp_path / "k", client=collector.client
+                URL,
+                release,
+                tmp_path / "no",
+                replace(WISHES, labels=[label]),
+                collector.operator,
+                tmp_path / "k",
+                client=collector.client,
             )
     assert not (tmp_path / "no").exists()
 
 
-def test_nothing_is_left_of_a_campaign_that_could_not_be_made(release: Path, collector: Running, tmp_path: Path) -> None:
+def test_nothing_is_left_of_a_campaign_that_could_not_be_made(
+    release: Path, collector: Running, tmp_path: Path
+) -> None:
     with pytest.raises(Rejected, match="valid token"):
-        campaigns.create(URL, release, tmp_path / "no", WISHES, "pvt_0_0", tmp_path / "k", client=collector.client)
+        campaigns.create(
+            URL,
+            release,
+            tmp_path / "no",
+            WISHES,
+            "pvt_0_0",
+            tmp_path / "k",
+            client=collector.client,
+        )
     assert not (tmp_path / "no").exists()
 
 
 def test_a_published_audit_shows_nobody(tmp_path: Path) -> None:
-    shown = {"measure": "PSNR in dB", "value": 21.0, "n": 9, "originals": ["SOMEBODY"], "rebuilt": ["SOMEBODY AGAIN"]}
-    audit = {"release": {"sha256": {"graph": "a" * 64}}, "rebuilt": [shown], "readings": [{"attribute": "beard"}]}
-    published = json.loads(campaigns.figures_of(json.dumps(audit).encode(), "a" * 64, tmp_path / "audit.json"))
+    shown = {
+        "measure": "PSNR in dB",
+        "value": 21.0,
+        "n": 9,
+        "originals": ["SOMEBODY"],
+        "rebuilt": ["SOMEBODY AGAIN"],
+    }
+    audit = {
+        "release": {"sha256": {"graph": "a" * 64}},
+        "rebuilt": [shown],
+        "readings": [{"attribute": "beard"}],
+    }
+    published = json.loads(
+        campaigns.figures_of(json.dumps(audit).encode(), "a" * 64, tmp_path / "audit.json")
+    )
     assert "SOMEBODY" not in json.dumps(published)
     assert published["readings"] == audit["readings"] and published["rebuilt"][0]["value"] == 21.0
 
 
-def test_the_audit_of_another_release_is_refused(collector: Running, release: Path, tmp_path: Path) -> None:
+def test_the_audit_of_another_release_is_refused(
+    collector: Running, release: Path, tmp_path: Path
+) -> None:
     audit = tmp_path / "audit.json"
     audit.write_text(json.dumps({"release": {"sha256": {"graph": "0" * 64}}}))
     with pytest.raises(PrivetError, match="another release"):
-        campaigns.create(URL, release, tmp_path / "no", WISHES, collector.operator, tmp_path / "k", audit=audit, client=collector.client)
+        campaigns.create(
+            URL,
+            release,
+            tmp_path / "no",
+            WISHES,
+            collector.operator,
+            tmp_path / "k",
+            audit=audit,
+            client=collector.client,
+        )
 
 
 def test_invited_people_take_part_by_their_link(
     collector: Running, release: Path, photo: Path, outbox: Outbox, wire: Wire, tmp_path: Path
 ) -> None:
     wishes = replace(WISHES, access="invited")
-    opened = campaigns.create(URL, release, tmp_path / "c", wishes, collector.operator, tmp_path / "k", client=collector.client)
+    opened = campaigns.create(
+        URL,
+        release,
+        tmp_path / "c",
+        wishes,
+        collector.operator,
+        tmp_path / "k",
+        client=collector.client,
+    )
     first, second = campaigns.invite(opened, 2, 7, collector.client)
     campaigns.revoke(opened, second, collector.client)
 
     def take_part(link: Link) -> int:
         campaign = fetch(link, through(wire))
-        return len(send(campaign, prepare(campaign, [photo], ["smiling=yes"]), outbox, through(wire)).receipts)
+        return len(
+            send(
+                campaign, prepare(campaign, [photo], ["smiling=yes"]), outbox, through(wire)
+            ).receipts
+        )
 
     assert [take_part(Link.parse(link)) for link in (first, second, opened.link.text)] == [1, 0, 0]
     kept = "".join(path.read_text() for path in outbox.receipts.iterdir())
@@ -311,13 +416,33 @@ def test_invited_people_take_part_by_their_link(
 def test_open_campaigns_take_what_the_release_gives(
     collector: Running, table_release: Path, outbox: Outbox, wire: Wire, tmp_path: Path
 ) -> None:
-    """Rows of a table, with labels from its own columns; the server checks every record, and the honest ones pass."""
+    """Rows of a table, with labels from its own columns; the server checks every record, and the
+    honest ones pass."""
     wishes = replace(WISHES, mode="open")
-    opened = campaigns.create(URL, table_release, tmp_path / "c", wishes, collector.operator, tmp_path / "k", client=collector.client)
-    assert opened.manifest.expect.law == "gaussian" and opened.manifest.expect.low == -1.0 and opened.manifest.expect.step
+    opened = campaigns.create(
+        URL,
+        table_release,
+        tmp_path / "c",
+        wishes,
+        collector.operator,
+        tmp_path / "k",
+        client=collector.client,
+    )
+    assert (
+        opened.manifest.expect.law == "gaussian"
+        and opened.manifest.expect.low == -1.0
+        and opened.manifest.expect.step
+    )
     assert not (tmp_path / "c" / "sealing.key").exists()
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": rng.standard_normal(30), "b": rng.standard_normal(30), "smiling": [1, 0] * 15, "beard": [0, 1] * 15})
+    frame = pd.DataFrame(
+        {
+            "a": rng.standard_normal(30),
+            "b": rng.standard_normal(30),
+            "smiling": [1, 0] * 15,
+            "beard": [0, 1] * 15,
+        }
+    )
     frame.to_csv(tmp_path / "mine.csv", index=False)
     campaign = fetch(opened.link, through(wire))
     records = prepare(campaign, [tmp_path / "mine.csv"])
@@ -328,10 +453,14 @@ def test_open_campaigns_take_what_the_release_gives(
     assert len(got) == 30 and "beard" not in got.column_names
 
 
-def test_a_release_whose_records_look_raw_must_be_sealed(collector: Running, tmp_path: Path) -> None:
+def test_a_release_whose_records_look_raw_must_be_sealed(
+    collector: Running, tmp_path: Path
+) -> None:
     schema = ImageSchema(3, 8, 8)
     card = {"method": "identity", "private": ["beard"]}
-    Release(schema, ("identity", {}), nets.build("identity", schema, {}), None, card).save(tmp_path / "identity")
+    Release(schema, ("identity", {}), nets.build("identity", schema, {}), None, card).save(
+        tmp_path / "identity"
+    )
     with pytest.raises(PrivetError, match="Use a sealed campaign"):
         campaigns.create(
             URL,
@@ -347,7 +476,14 @@ def test_a_release_whose_records_look_raw_must_be_sealed(collector: Running, tmp
 def test_links_and_addresses() -> None:
     name = "0" * 32
     assert Link.parse(f"https://x.org/deep/c/{name}/").server == "https://x.org/deep"
-    for wrong in ("", "x", f"ftp://x/c/{name}", "https://x.org/c/123", f"http://x.org/c/{name}", f"https:///c/{name}"):
+    for wrong in (
+        "",
+        "x",
+        f"ftp://x/c/{name}",
+        "https://x.org/c/123",
+        f"http://x.org/c/{name}",
+        f"https:///c/{name}",
+    ):
         with pytest.raises(PrivetError):
             Link.parse(wrong)
     for here in ("http://127.0.0.1:8300", "http://localhost", "http://[::1]:1"):
@@ -363,7 +499,11 @@ def test_a_collector_that_is_not_there_is_offline() -> None:
 
 def test_a_photos_metadata_is_found(photo: Path, tmp_path: Path) -> None:
     found = metadata(photo)
-    assert found["place"] == PLACE and sorted(found["device"].split(", ")) == ["Acme", "Phone 7"] and found["name"] == "Anna Example"
+    assert (
+        found["place"] == PLACE
+        and sorted(found["device"].split(", ")) == ["Acme", "Phone 7"]
+        and found["name"] == "Anna Example"
+    )
     assert metadata(photo.read_bytes()) == found
     bare = tmp_path / "bare.png"
     Image.new("RGB", (4, 4)).save(bare)
@@ -372,5 +512,7 @@ def test_a_photos_metadata_is_found(photo: Path, tmp_path: Path) -> None:
 
 
 def test_terminal_codes_in_a_campaign_do_not_reach_the_terminal(opened: Folder) -> None:
-    campaign = Campaign(opened.link, opened.manifest.model_copy(update={"title": "a\x1b[2Jb"}), {}, b"", True)
+    campaign = Campaign(
+        opened.link, opened.manifest.model_copy(update={"title": "a\x1b[2Jb"}), {}, b"", True
+    )
     assert "\x1b" not in about(campaign, known=True)

@@ -11,16 +11,22 @@ from alembic.migration import MigrationContext
 from world import Postgres, bearer, world
 
 from conftest import Start
-from privet.errors import PrivetError
-from privet.exchange.blobs import Blob, Missing, Remote
-from privet.exchange.models import Base
-from privet.exchange.retention import sweep
-from privet.exchange.store import Store
+from privet.core.errors import PrivetError
+from privet.exchange.collector.blobs import Blob, Missing, Remote
+from privet.exchange.collector.models import Base
+from privet.exchange.collector.retention import sweep
+from privet.exchange.collector.store import Store
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_the_migrations_end_in_the_tables_of_the_models(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    store = Store(f"sqlite:///{tmp_path / 'a.db'}" if kind == "sqlite" else request.getfixturevalue("database").url)
+def test_the_migrations_end_in_the_tables_of_the_models(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    store = Store(
+        f"sqlite:///{tmp_path / 'a.db'}"
+        if kind == "sqlite"
+        else request.getfixturevalue("database").url
+    )
     store.upgrade()
     store.upgrade()
     with store.engine.connect() as connection:
@@ -39,13 +45,25 @@ def test_all_of_it_on_postgresql(start: Start, database: Postgres) -> None:
     assert running.submit(made, "1" * 32).status_code == 201
     assert running.submit(made, "2" * 32).status_code == 403
     path = f"/v1/campaigns/{made.id}"
-    assert running.http.delete(f"{path}/submissions/{'0' * 32}", headers={"privet-withdraw": "ab" * 32}).status_code == 204
+    assert (
+        running.http.delete(
+            f"{path}/submissions/{'0' * 32}", headers={"privet-withdraw": "ab" * 32}
+        ).status_code
+        == 204
+    )
     found = running.http.get(f"{path}/figures", headers=bearer(owner)).json()
-    assert (found["records"], found["people"], found["gone"], sum(found["by_day"].values())) == (1, 1, {"withdrawn": 1}, 1)
+    assert (found["records"], found["people"], found["gone"], sum(found["by_day"].values())) == (
+        1,
+        1,
+        {"withdrawn": 1},
+        1,
+    )
     assert running.stored(made) == (1, 1)
 
 
-@pytest.mark.parametrize("url", ["nonsense", "sqlite://", "mysql://x/y", "postgresql+psycopg://nobody:x@127.0.0.1:1/x"])
+@pytest.mark.parametrize(
+    "url", ["nonsense", "sqlite://", "mysql://x/y", "postgresql+psycopg://nobody:x@127.0.0.1:1/x"]
+)
 def test_a_database_that_cannot_be_used_gets_a_sentence_without_its_password(url: str) -> None:
     with pytest.raises(PrivetError) as caught:
         Store(url).upgrade()
@@ -55,7 +73,9 @@ def test_a_database_that_cannot_be_used_gets_a_sentence_without_its_password(url
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[str]:
     pytest.importorskip("s3fs")
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(
+        ip_address="127.0.0.1", port=0, verbose=False
+    )
     import boto3
 
     server.start()

@@ -1,4 +1,5 @@
-"""The collector's model: what is kept answers as it did when it was chosen, and is as good as it says."""
+"""The collector's model: what is kept answers as it did when it was chosen, and is as good as it
+says."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from privet.errors import PrivetError
-from privet.exchange.task import train
-from privet.exchange.trees import trees_to_onnx
-from privet.runtime import session
+from privet.core.errors import PrivetError
+from privet.exchange.owner.task import train
+from privet.exchange.owner.trees import trees_to_onnx
+from privet.release.runtime import session
 
 
 @pytest.mark.parametrize("classes", [0, 2, 4])
@@ -30,9 +31,14 @@ def test_trees_in_onnx_answer_as_scikit_learn_does(classes: int) -> None:
         wanted = model.predict(x)[:, None]
     given = session(trees_to_onnx(model, 5)).run(["answers"], {"z": x})[0]
     assert np.abs(given - wanted).max() < 1e-5
-    edges = np.repeat(model._predictors[0][0].nodes["num_threshold"][:1].astype(np.float32), 5)[None]
+    edges = np.repeat(model._predictors[0][0].nodes["num_threshold"][:1].astype(np.float32), 5)[
+        None
+    ]
     exact = model.predict_proba(edges) if classes else model.predict(edges)[:, None]
-    assert np.abs(session(trees_to_onnx(model, 5)).run(["answers"], {"z": edges})[0] - exact).max() < 1e-5
+    assert (
+        np.abs(session(trees_to_onnx(model, 5)).run(["answers"], {"z": edges})[0] - exact).max()
+        < 1e-5
+    )
 
 
 def table(path: Path, n: int = 800, people: int = 200) -> Path:
@@ -60,7 +66,9 @@ def test_a_task_is_learned_counted_and_kept(tmp_path: Path, label: str, least: f
     assert task.tried[task.model] == max(task.tried.values()) and len(task.tried) == 4
     assert json.loads((tmp_path / "model" / "task.json").read_text())["model"] == task.model
     z = np.stack(pq.read_table(data)["z"].to_numpy()).astype(np.float32)
-    answers = session((tmp_path / "model" / "model.onnx").read_bytes()).run(["answers"], {"z": z})[0]
+    answers = session((tmp_path / "model" / "model.onnx").read_bytes()).run(["answers"], {"z": z})[
+        0
+    ]
     truth = pq.read_table(data)[label].to_numpy()
     if label == "smiling":
         assert np.mean((answers[:, 1] > 0.5) == (truth == "yes")) > least
@@ -84,12 +92,17 @@ def test_wrong_words_get_a_sentence(tmp_path: Path) -> None:
 
 
 def texts(path: Path, n: int = 400, dims: int = 3) -> list[np.ndarray]:
-    """An export of texts: as many vectors as words. Whether the last word's first number is large is the label."""
+    """An export of texts: as many vectors as words. Whether the last word's first number is large
+    is the label."""
     rng = np.random.default_rng(0)
-    records = [rng.standard_normal((int(rng.integers(1, 9)), dims)).astype(np.float32) for _ in range(n)]
+    records = [
+        rng.standard_normal((int(rng.integers(1, 9)), dims)).astype(np.float32) for _ in range(n)
+    ]
     columns = {
         "person": pa.array([f"p{k % 100}" for k in range(n)]),
-        "liked": pa.array(["yes" if z[-1, 0] + 0.3 * rng.standard_normal() > 0 else "no" for z in records]),
+        "liked": pa.array(
+            ["yes" if z[-1, 0] + 0.3 * rng.standard_normal() > 0 else "no" for z in records]
+        ),
         "z": pa.array([z.ravel() for z in records], pa.list_(pa.float32())),
     }
     about = {"method": "tiprdc", "private": ["author"], "shape": [None, dims]}
@@ -109,5 +122,10 @@ def test_a_task_is_learned_from_texts_of_every_length(tmp_path: Path) -> None:
     truth = pq.read_table(tmp_path / "export.parquet")["liked"].to_numpy()
     assert np.mean((answers[:, 1] > 0.5) == (truth == "yes")) > 0.8
     for k in range(20):
-        np.testing.assert_allclose(run.run(["answers"], {"z": records[k][None]})[0][0], answers[k], atol=1e-6)
-    assert "zeros after the last word" in json.loads((tmp_path / "model" / "task.json").read_text())["input"]
+        np.testing.assert_allclose(
+            run.run(["answers"], {"z": records[k][None]})[0][0], answers[k], atol=1e-6
+        )
+    assert (
+        "zeros after the last word"
+        in json.loads((tmp_path / "model" / "task.json").read_text())["input"]
+    )

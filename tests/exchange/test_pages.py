@@ -1,4 +1,5 @@
-"""The pages in a real browser: what is checked before anything is run, what is run here, what leaves, and what does not."""
+"""The pages in a real browser: what is checked before anything is run, what is run here, what
+leaves, and what does not."""
 
 from __future__ import annotations
 
@@ -13,23 +14,46 @@ import numpy as np
 import pytest
 
 pytest.importorskip("fastapi", reason="the exchange needs  pip install 'privet[exchange]'")
-pytest.importorskip("playwright.sync_api", reason="the pages are tested with  pip install playwright")
+pytest.importorskip(
+    "playwright.sync_api", reason="the pages are tested with  pip install playwright"
+)
 
-from browsing import CAMERA, CHROMIUM, DIMS, QUIET, READY, WEB, Setting, choose, forms, in_page, nameless, send, settle, traces
+from browsing import (
+    CAMERA,
+    CHROMIUM,
+    DIMS,
+    QUIET,
+    READY,
+    WEB,
+    Setting,
+    choose,
+    forms,
+    in_page,
+    nameless,
+    send,
+    settle,
+    traces,
+)
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from privet.data.images import read_picture
-from privet.exchange import campaigns, export, outbox
-from privet.exchange.client import Client
-from privet.exchange.envelope import unpack
-from privet.exchange.seal import unseal
-from privet.noise import UNIT, Noise
-from privet.runtime import session
+from privet.exchange.owner import campaigns, export
+from privet.exchange.participant import outbox
+from privet.exchange.protocol.client import Client
+from privet.exchange.protocol.envelope import unpack
+from privet.exchange.protocol.seal import unseal
+from privet.release.noise import UNIT, Noise
+from privet.release.runtime import session
 
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine: on Debian, install the package chromium"),
-    pytest.mark.skipif(not (WEB / "node_modules").is_dir(), reason="the pages are not built: run  make web  first"),
+    pytest.mark.skipif(
+        CHROMIUM is None,
+        reason="there is no Chromium on this machine: on Debian, install the package chromium",
+    ),
+    pytest.mark.skipif(
+        not (WEB / "node_modules").is_dir(), reason="the pages are not built: run  make web  first"
+    ),
 ]
 
 
@@ -60,23 +84,39 @@ def page(browser: Browser, setting: Setting) -> Iterator[Page]:
 
 @pytest.mark.parametrize("law", sorted(UNIT))
 def test_the_same_random_bytes_give_the_same_noise_as_in_python(page: Page, law: str) -> None:
-    draw = "return Array.from((await load('noise')).fromBytes(given[0], Uint8Array.from(given[1])));"
+    draw = (
+        "return Array.from((await load('noise')).fromBytes(given[0], Uint8Array.from(given[1])));"
+    )
     given = in_page(page, draw, law, list(np.random.default_rng(5).bytes(8 * 2000)))
-    np.testing.assert_allclose(given, Noise(law, (1,), 1.0).draw(2000, seed=5).ravel(), rtol=3e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        given, Noise(law, (1,), 1.0).draw(2000, seed=5).ravel(), rtol=3e-7, atol=1e-9
+    )
     ends = in_page(page, draw, law, [0] * 8 + [255] * 8)
-    np.testing.assert_allclose(ends, UNIT[law](np.array([2.0**-53, 1 - 2.0**-53])).astype(np.float32), rtol=3e-7)
+    np.testing.assert_allclose(
+        ends, UNIT[law](np.array([2.0**-53, 1 - 2.0**-53])).astype(np.float32), rtol=3e-7
+    )
 
 
 def test_noise_is_fresh(page: Page) -> None:
-    first, second = (in_page(page, "return Array.from((await load('noise')).fresh('gaussian', 20000));") for _ in range(2))
+    first, second = (
+        in_page(page, "return Array.from((await load('noise')).fresh('gaussian', 20000));")
+        for _ in range(2)
+    )
     assert len(set(first) & set(second)) < 100
     assert abs(np.mean(first)) < 6 / np.sqrt(20000) and abs(np.std(first) - 1) < 6 / np.sqrt(40000)
 
 
-@pytest.mark.parametrize(("size", "channels"), [((48, 48), 3), ((131, 70), 3), ((70, 131), 1), ((20, 31), 3), ((48, 96), 3)])
-def test_pictures_are_cut_just_as_python_cuts_them(page: Page, tmp_path: Path, size: tuple[int, int], channels: int) -> None:
+@pytest.mark.parametrize(
+    ("size", "channels"),
+    [((48, 48), 3), ((131, 70), 3), ((70, 131), 1), ((20, 31), 3), ((48, 96), 3)],
+)
+def test_pictures_are_cut_just_as_python_cuts_them(
+    page: Page, tmp_path: Path, size: tuple[int, int], channels: int
+) -> None:
     path = tmp_path / "picture.png"
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8)).save(path)
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8)).save(
+        path
+    )
     given = in_page(
         page,
         """const { decode, encode } = await load('picture');
@@ -87,33 +127,48 @@ def test_pictures_are_cut_just_as_python_cuts_them(page: Page, tmp_path: Path, s
     )
     wanted = read_picture(path, (48, 48), channels)
     # Some releases of Pillow take the columns of tall pictures first, and round the other way then.
-    np.testing.assert_allclose(np.reshape(given, wanted.shape), wanted, rtol=0, atol=1 if size[0] > size[1] else 0)
+    np.testing.assert_allclose(
+        np.reshape(given, wanted.shape), wanted, rtol=0, atol=1 if size[0] > size[1] else 0
+    )
 
 
-def test_released_numbers_equal_pythons_for_the_same_noise(page: Page, setting: Setting, tmp_path: Path) -> None:
+def test_released_numbers_equal_pythons_for_the_same_noise(
+    page: Page, setting: Setting, tmp_path: Path
+) -> None:
     card = json.loads((setting.release / "card.json").read_text())
     run = session((setting.release / "release.onnx").read_bytes())
     for seed in range(4):
         path = tmp_path / f"{seed}.png"
-        Image.fromarray(np.random.default_rng(seed).integers(0, 256, (90, 60, 3), dtype=np.uint8)).save(path)
+        Image.fromarray(
+            np.random.default_rng(seed).integers(0, 256, (90, 60, 3), dtype=np.uint8)
+        ).save(path)
         noise = Noise.from_json(card["noise"]).draw(1, seed=seed)
-        wanted = run.run(["z"], {"x": read_picture(path, (48, 48))[None], "noise": noise})[0].ravel()
+        wanted = run.run(["z"], {"x": read_picture(path, (48, 48))[None], "noise": noise})[
+            0
+        ].ravel()
         given = in_page(
             page,
             """const [{ decode, encode }, { Release }, { readPart }] = await Promise.all(['picture', 'runtime', 'campaign'].map(load));
                const release = await Release.open(await readPart(given[0]), given[1]);
                const x = encode(await decode(new Blob([Uint8Array.from(given[2])])), given[1].input);
                return Array.from(await release.run(x, Float32Array.from(given[3])));""",
-            card["sha256"]["graph"], card, list(path.read_bytes()), noise.ravel().tolist(),
-        )  # fmt: skip
+            card["sha256"]["graph"],
+            card,
+            list(path.read_bytes()),
+            noise.ravel().tolist(),
+        )
         np.testing.assert_allclose(given, wanted, atol=1e-4, rtol=0)
 
 
-def test_taking_part_sends_what_the_release_lets_through_and_nothing_else(page: Page, setting: Setting) -> None:
+def test_taking_part_sends_what_the_release_lets_through_and_nothing_else(
+    page: Page, setting: Setting
+) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     wrong: list[str] = []
-    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console", lambda message: wrong.append(message.text) if message.type == "error" else None
+    )
     heard = setting.site.heard
     before = len(heard)
     choose(page, setting.photo)
@@ -124,7 +179,10 @@ def test_taking_part_sends_what_the_release_lets_through_and_nothing_else(page: 
     shown = [float(number) for number in page.inner_text("#numbers").split()]
     send(page)
     page.wait_for_selector("#receipts li")
-    assert "stored" in page.inner_text("#status") and page.inner_text("#receipts").count("Withdraw") == 1
+    assert (
+        "stored" in page.inner_text("#status")
+        and page.inner_text("#receipts").count("Withdraw") == 1
+    )
 
     with page.expect_download() as downloading:
         page.click("text=Download receipt")
@@ -136,18 +194,31 @@ def test_taking_part_sends_what_the_release_lets_through_and_nothing_else(page: 
     assert key is not None and len(body) == 512 + 4 * DIMS + 48
     record = unpack(unseal(body, key))
     np.testing.assert_allclose(record.z, shown, atol=1e-4)
-    assert record.labels == {"hat": "yes"} and record.submission == receipt.submission and record.z.shape == (DIMS,)
+    assert (
+        record.labels == {"hat": "yes"}
+        and record.submission == receipt.submission
+        and record.z.shape == (DIMS,)
+    )
 
     everything = b"\n".join(heard)
-    private = [setting.photo.read_bytes(), *forms(read_picture(setting.photo)), *forms(read_picture(setting.photo, (48, 48)))]
+    private = [
+        setting.photo.read_bytes(),
+        *forms(read_picture(setting.photo)),
+        *forms(read_picture(setting.photo, (48, 48))),
+    ]
     for content in private:
         needles = traces(content)
         assert len(needles) > 100
         assert not [needle for needle in needles if needle in everything]
         for planted in (content, content.hex().encode(), base64.b64encode(b"a" + content)):
-            assert any(needle in planted for needle in needles), "the search finds a photo that is there"
+            assert any(needle in planted for needle in needles), (
+                "the search finds a photo that is there"
+            )
     assert b"anna-at-home" not in everything and b"Phone 7" not in everything
-    assert all(url.startswith((setting.site.url, f"blob:{setting.site.url}")) for url in asked) and not wrong
+    assert (
+        all(url.startswith((setting.site.url, f"blob:{setting.site.url}")) for url in asked)
+        and not wrong
+    )
 
     found = export.export(setting.campaign, setting.folder / "data")
     assert found.records == 1
@@ -161,9 +232,15 @@ def test_taking_part_sends_what_the_release_lets_through_and_nothing_else(page: 
 
 def test_the_card_is_read_in_plain_words_and_text_stays_text(page: Page, setting: Setting) -> None:
     hides = page.inner_text("#hides")
-    assert "The best of 14 attackers is right 51 times in 100" in hides and "guessing is right 50 times" in hides
+    assert (
+        "The best of 14 attackers is right 51 times in 100" in hides
+        and "guessing is right 50 times" in hides
+    )
     assert "Certified: nobody can be right more than 58 times in 100" in hides
-    assert page.inner_text("h1") == "<b>Hats</b>" and page.inner_text("#purpose") == "To <script>alert(1)</script> learn."
+    assert (
+        page.inner_text("h1") == "<b>Hats</b>"
+        and page.inner_text("#purpose") == "To <script>alert(1)</script> learn."
+    )
     assert "30 days" in page.inner_text("#about")
 
 
@@ -184,12 +261,15 @@ def test_keyboard_screen_reader_and_a_phones_width(page: Page, setting: Setting)
     page.click("#again")
 
 
-def test_the_camera_is_seen_live_and_only_a_taken_picture_could_leave(page: Page, setting: Setting) -> None:
+def test_the_camera_is_seen_live_and_only_a_taken_picture_could_leave(
+    page: Page, setting: Setting
+) -> None:
     before = len(setting.site.heard)
     page.click("#camera")
     page.wait_for_selector("body[data-rate]")
     assert page.is_hidden("#send")
-    # On two idle cores it is more than ten; a test must also pass on a machine that does other things.
+    # On two idle cores it is more than ten; a test must also pass on a machine that does other
+    # things.
     assert float(page.evaluate("document.body.dataset.rate")) > 2
     page.click("#take")
     page.wait_for_selector("#send:not([hidden])")
@@ -201,15 +281,29 @@ def test_the_camera_is_seen_live_and_only_a_taken_picture_could_leave(page: Page
 @pytest.mark.parametrize(
     ("path", "change", "said"),
     [
-        ("/v1/campaigns/", lambda content: content.replace(b"Lab X", b"Lab Y"), "not the one that the link names"),
-        ("/v1/campaigns/", lambda content: json.dumps({**json.loads(content), "signature": "A" * 86}).encode(), "signature is wrong"),
+        (
+            "/v1/campaigns/",
+            lambda content: content.replace(b"Lab X", b"Lab Y"),
+            "not the one that the link names",
+        ),
+        (
+            "/v1/campaigns/",
+            lambda content: json.dumps({**json.loads(content), "signature": "A" * 86}).encode(),
+            "signature is wrong",
+        ),
         ("/v1/parts/", lambda content: content + b"\0", "Do not take part"),
-        ("/static/vendor/ort-wasm-simd-threaded.wasm", None, "not the file that this page was built with"),
+        (
+            "/static/vendor/ort-wasm-simd-threaded.wasm",
+            None,
+            "not the file that this page was built with",
+        ),
         ("/static/noise.js", None, None),
     ],
     ids=["manifest", "signature", "part", "runtime", "script"],
 )
-def test_what_was_changed_on_the_way_is_not_run(browser: Browser, setting: Setting, path: str, change: Any, said: str | None) -> None:
+def test_what_was_changed_on_the_way_is_not_run(
+    browser: Browser, setting: Setting, path: str, change: Any, said: str | None
+) -> None:
     context = browser.new_context(service_workers="block")
     page = context.new_page()
 
@@ -221,7 +315,11 @@ def test_what_was_changed_on_the_way_is_not_run(browser: Browser, setting: Setti
         route.fulfill(response=answer, body=change(answer.body()))
 
     page.route(f"{setting.site.url}{path}**", tamper)
-    with page.expect_console_message(lambda message: "integrity" in message.text) if change is None else nullcontext():
+    with (
+        page.expect_console_message(lambda message: "integrity" in message.text)
+        if change is None
+        else nullcontext()
+    ):
         page.goto(setting.campaign.link.text)
     if said is not None:
         page.wait_for_selector("#status.wrong")
@@ -230,7 +328,9 @@ def test_what_was_changed_on_the_way_is_not_run(browser: Browser, setting: Setti
     context.close()
 
 
-def test_without_a_network_the_page_works_and_what_is_sent_waits(browser: Browser, setting: Setting) -> None:
+def test_without_a_network_the_page_works_and_what_is_sent_waits(
+    browser: Browser, setting: Setting
+) -> None:
     context = browser.new_context()
     page = context.new_page()
     page.goto(setting.campaign.link.text)
@@ -253,14 +353,26 @@ def test_without_a_network_the_page_works_and_what_is_sent_waits(browser: Browse
 def test_an_open_campaign_by_invitation(browser: Browser, setting: Setting) -> None:
     wishes = campaigns.Wishes("Hats", "To learn.", "Lab X", mode="open", access="invited")
     key = setting.folder / "owner.key"
-    made = campaigns.create(setting.site.url, setting.release, setting.folder / "invited", wishes, setting.site.operator, key)
+    made = campaigns.create(
+        setting.site.url,
+        setting.release,
+        setting.folder / "invited",
+        wishes,
+        setting.site.operator,
+        key,
+    )
     context = browser.new_context(service_workers="block")
     page = context.new_page()
-    for link, answer in ((made.link.text, "by invitation"), (campaigns.invite(made, 1, 7)[0], "stored")):
+    for link, answer in (
+        (made.link.text, "by invitation"),
+        (campaigns.invite(made, 1, 7)[0], "stored"),
+    ):
         page.goto("about:blank")
         page.goto(link)
         page.wait_for_selector(READY)
-        assert "no audit" in page.inner_text("#hides") and "server and its owner" in page.inner_text("#about")
+        assert "no audit" in page.inner_text(
+            "#hides"
+        ) and "server and its owner" in page.inner_text("#about")
         choose(page, setting.photo)
         page.check("#consent")
         page.click("#submit")
@@ -270,7 +382,9 @@ def test_an_open_campaign_by_invitation(browser: Browser, setting: Setting) -> N
     context.close()
 
 
-def test_the_collectors_page_shows_what_came_to_who_has_the_token(browser: Browser, setting: Setting) -> None:
+def test_the_collectors_page_shows_what_came_to_who_has_the_token(
+    browser: Browser, setting: Setting
+) -> None:
     context = browser.new_context(service_workers="block")
     page = context.new_page()
     page.goto(f"{setting.site.url}/collector")
@@ -281,8 +395,14 @@ def test_the_collectors_page_shows_what_came_to_who_has_the_token(browser: Brows
     page.keyboard.press("Enter")
     page.wait_for_selector("article")
     said = page.inner_text("article")
-    assert "<b>Hats</b>" in said and "nobody can be right more than 58" in said and "privet campaign export" in said
-    assert page.evaluate("localStorage.length") == 0 and page.evaluate("Object.keys(sessionStorage)") == ["privet/token"]
+    assert (
+        "<b>Hats</b>" in said
+        and "nobody can be right more than 58" in said
+        and "privet campaign export" in said
+    )
+    assert page.evaluate("localStorage.length") == 0 and page.evaluate(
+        "Object.keys(sessionStorage)"
+    ) == ["privet/token"]
     page.click("#leave")
     assert page.evaluate("sessionStorage.length") == 0 and page.query_selector("article") is None
     context.close()

@@ -1,4 +1,5 @@
-"""A small world to test the exchange in: a campaign without a learned release behind it, records, servers, a database."""
+"""A small world to test the exchange in: a campaign without a learned release behind it, records,
+servers, a database."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from privet.exchange import seal
-from privet.exchange.blobs import Blob, Disk
-from privet.exchange.envelope import Envelope, Labels
-from privet.exchange.manifest import Expect, Label, Manifest, Parts, campaign_id
-from privet.exchange.store import PARTS, Store
+from privet.exchange.collector.blobs import Blob, Disk
+from privet.exchange.collector.store import PARTS, Store
+from privet.exchange.protocol import seal
+from privet.exchange.protocol.envelope import Envelope, Labels
+from privet.exchange.protocol.manifest import Expect, Label, Manifest, Parts, campaign_id
 
 SIGMA = 0.4
 STEP = 2.0**-2 / 4096
@@ -62,38 +63,73 @@ class World:
         z = np.tanh(rng.standard_normal(shape)) + SIGMA * rng.standard_normal(shape)
         return (np.round(z / STEP) * STEP).astype(np.float32)
 
-    def plain(self, submission: str, z: np.ndarray, labels: Labels | None = None, /, **changed: str) -> bytes:
-        about = {"campaign": self.id, "release": self.manifest.release.card, "submission": submission, **changed}
-        return Envelope(about["campaign"], about["release"], about["submission"], labels or {}, z).pack(self.manifest.expect)
+    def plain(
+        self, submission: str, z: np.ndarray, labels: Labels | None = None, /, **changed: str
+    ) -> bytes:
+        about = {
+            "campaign": self.id,
+            "release": self.manifest.release.card,
+            "submission": submission,
+            **changed,
+        }
+        return Envelope(
+            about["campaign"], about["release"], about["submission"], labels or {}, z
+        ).pack(self.manifest.expect)
 
     def body(self, submission: str, z: np.ndarray, labels: Labels | None = None) -> bytes:
         content = self.plain(submission, z, labels)
-        return content if self.manifest.sealing_key is None else seal.seal(content, self.manifest.sealing_key)
+        return (
+            content
+            if self.manifest.sealing_key is None
+            else seal.seal(content, self.manifest.sealing_key)
+        )
 
     @property
     def kind(self) -> str:
         return "application/vnd.privet." + ("record" if self.manifest.mode == "open" else "sealed")
 
 
-def world(mode: str = "sealed", access: str = "anyone", size: int = 16, per_person: int = 1_000_000, **other: Any) -> World:
+def world(
+    mode: str = "sealed",
+    access: str = "anyone",
+    size: int = 16,
+    per_person: int = 1_000_000,
+    **other: Any,
+) -> World:
     card = {
-        "private": ["beard"], "sha256": {"graph": ""}, "output": {"shape": [size], "dtype": "float32"},
-        "input": {"modality": "table"}, "noise": {"law": "gaussian", "scale": SIGMA, "shape": [size]}, "method": "hedge",
-    }  # fmt: skip
+        "private": ["beard"],
+        "sha256": {"graph": ""},
+        "output": {"shape": [size], "dtype": "float32"},
+        "input": {"modality": "table"},
+        "noise": {"law": "gaussian", "scale": SIGMA, "shape": [size]},
+        "method": "hedge",
+    }
     graph = b"a graph that nobody runs here"
     card["sha256"] = {"graph": hashlib.sha256(graph).hexdigest()}
     parts = {"card": json.dumps(card).encode(), "graph": graph}
     private, public = seal.sealing_keys()
     signing = seal.signing_key()
     given: dict[str, Any] = {
-        "title": "Smiles", "purpose": "To learn what a smile looks like.", "who": "Lab X, x@example.org", "mode": mode, "access": access,
-        "labels": [Label(name="smiling", values=["yes", "no"]), Label(name="age")], "private": ["beard"], "modality": "table",
-        "method": "hedge", "retention_days": 30, "records_per_person": per_person,
-        "release": Parts(**{name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}),
+        "title": "Smiles",
+        "purpose": "To learn what a smile looks like.",
+        "who": "Lab X, x@example.org",
+        "mode": mode,
+        "access": access,
+        "labels": [Label(name="smiling", values=["yes", "no"]), Label(name="age")],
+        "private": ["beard"],
+        "modality": "table",
+        "method": "hedge",
+        "retention_days": 30,
+        "records_per_person": per_person,
+        "release": Parts(
+            **{name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
+        ),
         "expect": Expect(shape=[size], low=-1.0, high=1.0, law="gaussian", scale=SIGMA, step=STEP),
-        "sealing_key": public if mode == "sealed" else None, "signing_key": seal.verify_key(signing),
-        "created": "2026-11-01T12:00:00Z", "nonce": secrets.token_hex(16),
-    }  # fmt: skip
+        "sealing_key": public if mode == "sealed" else None,
+        "signing_key": seal.verify_key(signing),
+        "created": "2026-11-01T12:00:00Z",
+        "nonce": secrets.token_hex(16),
+    }
     manifest = Manifest(**{**given, **other})
     text = manifest.text()
     return World(manifest, text, seal.sign(text.encode(), signing), private, signing, parts)
@@ -112,11 +148,16 @@ def settle(made: World, store: Store, folder: Path) -> str:
     return token
 
 
-def headers(made: World, submission: str, secret: str, person: str = "00" * 32, invite: str | None = None) -> dict[str, str]:
+def headers(
+    made: World, submission: str, secret: str, person: str = "00" * 32, invite: str | None = None
+) -> dict[str, str]:
     found = {
-        "content-type": made.kind, "idempotency-key": submission, "privet-release": made.manifest.release.card,
-        "privet-withdraw": hashlib.sha256(bytes.fromhex(secret)).hexdigest(), "privet-person": person,
-    }  # fmt: skip
+        "content-type": made.kind,
+        "idempotency-key": submission,
+        "privet-release": made.manifest.release.card,
+        "privet-withdraw": hashlib.sha256(bytes.fromhex(secret)).hexdigest(),
+        "privet-person": person,
+    }
     return found if invite is None else {**found, **bearer(invite)}
 
 
@@ -143,7 +184,17 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self, seconds: float = 60.0) -> Server:
-        words = [*self.before, sys.executable, "-m", "privet", "serve", "--data", str(self.folder), "--port", str(self.port)]
+        words = [
+            *self.before,
+            sys.executable,
+            "-m",
+            "privet",
+            "serve",
+            "--data",
+            str(self.folder),
+            "--port",
+            str(self.port),
+        ]
         words += ["--rate", "0", "--quiet", *(["--db", self.db] if self.db else []), *self.words]
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "log").open("ab") as log:
@@ -152,7 +203,10 @@ class Server:
         while time.monotonic() < end:
             if self.process.poll() is not None:
                 break
-            with contextlib.suppress(urllib.error.URLError, OSError), urllib.request.urlopen(f"{self.url}/healthz", timeout=5):
+            with (
+                contextlib.suppress(urllib.error.URLError, OSError),
+                urllib.request.urlopen(f"{self.url}/healthz", timeout=5),
+            ):
                 return self
             time.sleep(0.05)
         raise AssertionError((self.folder / "log").read_text()[-2000:])
@@ -206,10 +260,20 @@ def postgres() -> Iterator[Postgres]:
         (folder / "password").chmod(0o644)
         _as_other(
             [
-                str(programs / "initdb"), "-D", str(folder / "data"), "-U", "privet", "-A", "scram-sha-256", "-E", "UTF8", "--no-sync",
-                "--pwfile", str(folder / "password"),
+                str(programs / "initdb"),
+                "-D",
+                str(folder / "data"),
+                "-U",
+                "privet",
+                "-A",
+                "scram-sha-256",
+                "-E",
+                "UTF8",
+                "--no-sync",
+                "--pwfile",
+                str(folder / "password"),
             ]
-        )  # fmt: skip
+        )
         database.start()
         yield database
     finally:
@@ -232,4 +296,6 @@ def _as_other(words: list[str]) -> None:
     if os.geteuid() == 0:
         user, group = _other()
         who = {"user": user, "group": group, "extra_groups": []}
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **who)
+    subprocess.run(
+        words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **who
+    )

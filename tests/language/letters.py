@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from privet.data.attributes import code
+from privet.data.attribute_codes import code
 from privet.data.dataset import Dataset
-from privet.data.parts import assign
+from privet.data.splitting import assign
 
 SHARED = (
     "we went to the sea and saw the old boat",
@@ -23,12 +23,21 @@ def own_word(author: int) -> str:
     return "".join(SYLLABLES[(author // 8**k) % 8] for k in range(3)) + "x"
 
 
-def letters(authors: int = 24, each: int = 8, seed: int = 0, texts: list[str] | None = None, author: list[int] | None = None) -> Dataset:
+def letters(
+    authors: int = 24,
+    each: int = 8,
+    seed: int = 0,
+    texts: list[str] | None = None,
+    author: list[int] | None = None,
+) -> Dataset:
     """`each` texts by every author, or the ones that are given."""
     rng = np.random.default_rng(seed)
     if texts is None:
         author = [one for one in range(authors) for _ in range(each)]
-        texts = [f"{rng.choice(SHARED)} . i like {own_word(one)} very much , {rng.choice(SHARED)} ." for one in author]
+        texts = [
+            f"{rng.choice(SHARED)} . i like {own_word(one)} very much , {rng.choice(SHARED)} ."
+            for one in author
+        ]
     who = np.array(author)
     columns = {
         "author": pd.Series([f"a{one}" for one in who]),
@@ -40,4 +49,15 @@ def letters(authors: int = 24, each: int = 8, seed: int = 0, texts: list[str] | 
     attributes = {name: attribute for name, (attribute, _) in coded.items()}
     labels = {name: column for name, (_, column) in coded.items()}
     records = np.array(texts, dtype=object)
-    return Dataset("letters", "text", records, attributes, labels, part, np.arange(len(texts)), f"letters{seed}", who, notes)
+    return Dataset(
+        "letters",
+        "text",
+        records,
+        attributes,
+        labels,
+        part,
+        np.arange(len(texts)),
+        f"letters{seed}",
+        who,
+        notes,
+    )

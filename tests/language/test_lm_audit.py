@@ -1,4 +1,5 @@
-"""The whole audit on small texts: every figure is there, the page holds no text of an author, and the same words go on."""
+"""The whole audit on small texts: every figure is there, the page holds no text of an author, and
+the same words go on."""
 
 from __future__ import annotations
 
@@ -14,18 +15,26 @@ from letters import letters, own_word
 from typer.testing import CliRunner
 
 from privet.adversaries.neighbours import Neighbours
-from privet.errors import PrivetError
+from privet.cli.language import lm_app
+from privet.core.errors import PrivetError
 from privet.evidence.figures import Figure
 from privet.language.audit import LanguageAudit, audit_to, verdict
-from privet.language.cli import lm_app
-from privet.language.reading import Reading
-from privet.language.report import render, steps
+from privet.language.model_reading import Reading
+from privet.language.page import render, steps
 from privet.language.train import Settings, Trained
-from privet.language.work import train_to
+from privet.language.train_command import train_to
 
 TINY = Settings(width=16, vocabulary=300, longest=24, epochs=2, batch=16, lr=1e-2)
 PATTERNS = ("the key is # #", "meet @ at #")
-WORDS = {"author": "author", "authors": 6, "canaries": 2, "repeats": (0, 3), "patterns": PATTERNS, "device": "cpu", "progress": False}
+WORDS = {
+    "author": "author",
+    "authors": 6,
+    "canaries": 2,
+    "repeats": (0, 3),
+    "patterns": PATTERNS,
+    "device": "cpu",
+    "progress": False,
+}
 WORDS["adversaries"] = (Neighbours(counts=(1,)),)
 
 
@@ -55,8 +64,17 @@ def test_every_figure_is_there(done: tuple[Path, LanguageAudit]) -> None:
     assert [one.name for one in found.models] == ["none", "triplet:1"]
     for one in found.models:
         assert one.exposure is not None and one.exposure.n == 2 and set(one.by_repeats) == {0, 3}
-        assert one.identified is not None and one.tab_excess is not None and one.tab_canaries is not None
-        assert len(one.membership) == 6 and len(one.tab) == len(one.tries) and one.time_ratio > 0 and one.speed > 0
+        assert (
+            one.identified is not None
+            and one.tab_excess is not None
+            and one.tab_canaries is not None
+        )
+        assert (
+            len(one.membership) == 6
+            and len(one.tab) == len(one.tries)
+            and one.time_ratio > 0
+            and one.speed > 0
+        )
         assert {group.by for group in one.groups} == {"gender", "words written"}
     told = json.loads((folder / "language.json").read_text())
     assert told["models"][0]["canaries"][0]["canary"]["pattern"] == PATTERNS[0]
@@ -66,7 +84,10 @@ def test_every_figure_is_there(done: tuple[Path, LanguageAudit]) -> None:
 def test_the_page_is_whole_and_holds_no_text_of_an_author(done: tuple[Path, LanguageAudit]) -> None:
     page = (done[0] / "report.html").read_text()
     assert (
-        page.count('<svg class="plane"') == 3 and ">nan" not in page and " nan" not in page and "http" not in page.replace("http-equiv", "")
+        page.count('<svg class="plane"') == 3
+        and ">nan" not in page
+        and " nan" not in page
+        and "http" not in page.replace("http-equiv", "")
     )
     assert not any(own_word(author) in page for author in range(32))
     assert page == render(done[1])
@@ -78,7 +99,9 @@ def test_the_same_words_do_nothing_again_and_other_words_are_refused(
     with pytest.raises(PrivetError, match="other settings"):
         audit_to(done[0], str(file), [], TINY.with_words(["epochs=3"]), **WORDS)  # type: ignore[arg-type]
     for what in ("jobs.learn", "jobs.read", "audit.measure"):
-        monkeypatch.setattr(f"privet.language.{what}", lambda *_, **__: pytest.fail("it was done before"))
+        monkeypatch.setattr(
+            f"privet.language.{what}", lambda *_, **__: pytest.fail("it was done before")
+        )
     again = audit_to(done[0], str(file), ["triplet:1"], TINY, **WORDS)  # type: ignore[arg-type]
     assert again.to_json() == done[1].to_json()
 
@@ -96,14 +119,20 @@ def test_a_stopped_audit_keeps_what_it_had_and_says_that_it_is_not_finished(
     with pytest.raises(KeyboardInterrupt):
         audit_to(copied, str(file), ["triplet:1"], TINY, **WORDS)  # type: ignore[arg-type]
     told = json.loads((copied / "language.json").read_text())
-    assert [one["name"] for one in told["models"]] == ["none"] and "1 of 2 models are still to come" in told["notes"][0]
+    assert [one["name"] for one in told["models"]] == [
+        "none"
+    ] and "1 of 2 models are still to come" in told["notes"][0]
     assert "not finished" in (copied / "report.html").read_text()
 
 
-def test_models_side_by_side_are_the_same_models(done: tuple[Path, LanguageAudit], copied: Path, file: Path) -> None:
+def test_models_side_by_side_are_the_same_models(
+    done: tuple[Path, LanguageAudit], copied: Path, file: Path
+) -> None:
     shutil.rmtree(copied / "models" / "triplet-1")
     again = audit_to(copied, str(file), ["triplet:1"], TINY, **{**WORDS, "workers": 2})  # type: ignore[arg-type]
-    assert [one.perplexity.value for one in again.models] == [one.perplexity.value for one in done[1].models]
+    assert [one.perplexity.value for one in again.models] == [
+        one.perplexity.value for one in done[1].models
+    ]
     assert [one.canaries for one in again.models] == [one.canaries for one in done[1].models]
     with pytest.raises(PrivetError, match="would do nothing"):
         audit_to(copied, str(file), ["triplet:1"], TINY, **{**WORDS, "workers": 0})  # type: ignore[arg-type]
@@ -141,14 +170,20 @@ def test_a_model_is_trained_from_the_command_line(file: Path, tmp_path: Path) ->
         (["--tokens", "letters"], "no tokenizer"),
     ],
 )
-def test_wrong_words_are_one_sentence_and_leave_nothing(file: Path, tmp_path: Path, words: list[str], sentence: str) -> None:
+def test_wrong_words_are_one_sentence_and_leave_nothing(
+    file: Path, tmp_path: Path, words: list[str], sentence: str
+) -> None:
     asked = ["train", "--data", str(file), "--out", str(tmp_path / "m"), "--device", "cpu", *words]
-    told = CliRunner().invoke(lm_app, asked if "--author" in words else [*asked, "--author", "author"])
+    told = CliRunner().invoke(
+        lm_app, asked if "--author" in words else [*asked, "--author", "author"]
+    )
     assert isinstance(told.exception, PrivetError) and sentence in str(told.exception)
     assert not (tmp_path / "m").exists()
 
 
-def test_without_opacus_dp_names_the_extra_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_opacus_dp_names_the_extra_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in [*(one for one in sys.modules if one.startswith("opacus")), "opacus"]:
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(PrivetError, match=r"privet\[language\]"):
@@ -162,13 +197,21 @@ def test_the_verdict_says_when_nothing_was_shown(done: tuple[Path, LanguageAudit
 
     def like(name: str, perplexity: float, below: float) -> Reading:
         figure = Figure(perplexity, perplexity, perplexity, 6, 1.0)
-        return replace(plain, name=name, perplexity=figure, canaries=[one._replace(bits=one.bits - below) for one in plain.canaries])
+        return replace(
+            plain,
+            name=name,
+            perplexity=figure,
+            canaries=[one._replace(bits=one.bits - below) for one in plain.canaries],
+        )
 
     own = plain.perplexity.value
     assert "none has a mean exposure" in verdict([plain, like("triplet:1", own, 0.0)])
     assert "none can be compared" in verdict([plain, like("triplet:1", 2 * own, 9.0)])
     told = verdict([plain, like("triplet:1", 1.02 * own, 9.0)])
-    assert "triplet:1 has a mean exposure of" in told and "9.0 bits lower [9.0, 9.0], beyond the interval" in told
+    assert (
+        "triplet:1 has a mean exposure of" in told
+        and "9.0 bits lower [9.0, 9.0], beyond the interval" in told
+    )
     assert "Only the plain" in verdict([plain])
 
 

@@ -1,4 +1,5 @@
-"""Authors are found where states tell them and not where they do not; groups and gaps are counted right."""
+"""Authors are found where states tell them and not where they do not; groups and gaps are counted
+right."""
 
 from __future__ import annotations
 
@@ -21,15 +22,26 @@ def states(strength: float, authors: int = 6) -> dict[str, Seen]:
         author = np.repeat(np.arange(authors), 2 * each)
         text = start + np.repeat(np.arange(authors * each), 2)
         start += authors * each
-        found[role] = Seen(centre[torch.as_tensor(author)] + torch.randn(len(author), 8, generator=generator), text, author)
+        found[role] = Seen(
+            centre[torch.as_tensor(author)] + torch.randn(len(author), 8, generator=generator),
+            text,
+            author,
+        )
     return found
 
 
 def test_authors_are_named_where_states_tell_them() -> None:
     found = identification(states(6.0))
     assert not isinstance(found, str)
-    assert set(found.tried) == {one.title for one in (*ADVERSARIES, BOOSTING)} and min(found.tried.values()) > 0.5
-    assert found.accuracy.value > 0.95 and found.accuracy.chance == pytest.approx(1 / 6) and found.accuracy.n == 36
+    assert (
+        set(found.tried) == {one.title for one in (*ADVERSARIES, BOOSTING)}
+        and min(found.tried.values()) > 0.5
+    )
+    assert (
+        found.accuracy.value > 0.95
+        and found.accuracy.chance == pytest.approx(1 / 6)
+        and found.accuracy.n == 36
+    )
 
 
 def test_authors_are_not_named_where_states_tell_nothing() -> None:
@@ -61,10 +73,15 @@ def test_perplexity_is_that_of_the_whole_and_groups_are_told_apart() -> None:
     tokens = np.full(len(text), 10)
     nats = np.where(worse, 30.0, 20.0)
     whole = perplexity_of(nats, tokens, corpus.author[text])
-    assert whole.value == pytest.approx(np.exp(nats.sum() / tokens.sum())) and whole.low < whole.value < whole.high
+    assert (
+        whole.value == pytest.approx(np.exp(nats.sum() / tokens.sum()))
+        and whole.low < whole.value < whole.high
+    )
     learned = {int(a): 100 + int(a) for a in corpus.authors("known")}
     found = groups(corpus, text, nats, tokens, learned)
     by = {(one.by, one.value): one.perplexity.value for one in found}
-    assert by["gender", "f"] == pytest.approx(np.exp(2)) and by["gender", "m"] == pytest.approx(np.exp(3))
+    assert by["gender", "f"] == pytest.approx(np.exp(2)) and by["gender", "m"] == pytest.approx(
+        np.exp(3)
+    )
     assert gap(found) >= np.e - 1 - 1e-9
     assert sum(one.perplexity.n for one in found if one.by == WRITTEN) == len(learned)

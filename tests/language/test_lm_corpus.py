@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from letters import letters
 
+from privet.core.errors import PrivetError
 from privet.data.schema import PAD
-from privet.errors import PrivetError
 from privet.language.corpus import ROLES, SIDES, cut, gather
 from privet.language.tokens import END, Words
 from small import small
@@ -38,7 +38,9 @@ def test_so_many_authors_as_asked_for() -> None:
 
 def test_authors_may_be_a_column() -> None:
     data = letters(40)
-    assert set(gather(data, "author").authors("known")).isdisjoint(gather(data, "author").authors("others"))
+    assert set(gather(data, "author").authors("known")).isdisjoint(
+        gather(data, "author").authors("others")
+    )
 
 
 def test_cutting_loses_no_token_and_no_row_is_too_long() -> None:
@@ -64,7 +66,9 @@ def test_empty_texts_are_left_out_and_said() -> None:
 
 def test_emoji_and_right_to_left_scripts_are_texts() -> None:
     author = [one for one in range(12) for _ in range(5)]
-    corpus = gather(letters(texts=["🙂🏳️‍🌈 שלום", "مرحبا ٣", "🙂", "שלום 🙂", "नमस्ते"] * 12, author=author))
+    corpus = gather(
+        letters(texts=["🙂🏳️‍🌈 שלום", "مرحبا ٣", "🙂", "שלום 🙂", "नमस्ते"] * 12, author=author)
+    )
     assert len(corpus.texts) == 60 and not corpus.notes
 
 
@@ -83,7 +87,13 @@ def test_what_cannot_be_used_is_refused_in_one_sentence() -> None:
         gather(small("text"))
     with pytest.raises(PrivetError, match="by one author"):
         data = letters()
-        gather(replace(data, person=None, labels={**data.labels, "author": np.zeros(len(data), dtype=np.int64)}))
+        gather(
+            replace(
+                data,
+                person=None,
+                labels={**data.labels, "author": np.zeros(len(data), dtype=np.int64)},
+            )
+        )
     with pytest.raises(PrivetError, match="holds table"):
         gather(small("table"))
     with pytest.raises(PrivetError, match="2 or more"):

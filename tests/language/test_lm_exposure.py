@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm, skewnorm
 
+from privet.core.errors import PrivetError
 from privet.data.dataset import Array
 from privet.data.schema import PAD
-from privet.errors import PrivetError
 from privet.language.canaries import NAMES, Canary, Pattern, draw, plant
 from privet.language.exposure import BY_CHANCE, Law, exposures, fit, listed
 from privet.language.tokens import BYTES, DIGIT, FIRST, Subwords, Words
@@ -20,13 +20,15 @@ TOKENIZER = Words.learn([], 100, always=["the code is", *NAMES])
 
 
 def halving(ids: Array) -> Array:
-    """A model for which digit d has a chance of 2^-d over their sum, whatever stands before: -log p = ln 2 x sum of digits + constant."""
+    """A model for which digit d has a chance of 2^-d over their sum, whatever stands before: -log p
+    = ln 2 x sum of digits + constant."""
     digit = (ids >= DIGIT) & (ids < FIRST)
     return np.where(digit, ids - DIGIT, 0).sum(1) * math.log(2) + 7.0
 
 
 def test_listing_equals_the_closed_form() -> None:
-    """The rank of a number is how many of the 10,000 have a smaller digit sum, and the middle of those with the same one."""
+    """The rank of a number is how many of the 10,000 have a smaller digit sum, and the middle of
+    those with the same one."""
     canaries = [Canary(PATTERN, fill, 0, 1) for fill in (0, 1, 1234, 5555, 9999)]
     sums = np.array([sum(map(int, f"{n:04d}")) for n in range(10_000)])
     found = exposures(canaries, TOKENIZER, halving)
@@ -49,7 +51,11 @@ def test_fit_and_listing_agree_where_both_are_known() -> None:
 
 def test_a_memorised_sentence_has_all_the_bits_and_an_unseen_one_has_those_of_chance() -> None:
     secret = Pattern(PATTERN).rows(TOKENIZER, np.array([4711]))[0]
-    found = exposures([Canary(PATTERN, 4711, 0, 9)], TOKENIZER, lambda ids: np.where((ids == secret).all(1), 0.1, halving(ids) + 20))
+    found = exposures(
+        [Canary(PATTERN, 4711, 0, 9)],
+        TOKENIZER,
+        lambda ids: np.where((ids == secret).all(1), 0.1, halving(ids) + 20),
+    )
     assert found[0].bits == found[0].most == pytest.approx(math.log2(10_000))
     assert found[0].fitted > 12
     space = np.random.default_rng(1).random(4096)
@@ -64,7 +70,9 @@ def test_a_model_that_knows_nothing_exposes_nothing() -> None:
 
 def test_the_law_is_right_far_into_the_tail() -> None:
     z = np.array([-30.0, -8.0, 0.0, 2.0])
-    assert Law(0.0, 0.0, 1.0, 1.0).exposure(z) == pytest.approx(-norm.logcdf(z) / math.log(2), rel=1e-4, abs=1e-4)
+    assert Law(0.0, 0.0, 1.0, 1.0).exposure(z) == pytest.approx(
+        -norm.logcdf(z) / math.log(2), rel=1e-4, abs=1e-4
+    )
 
 
 def test_the_fit_finds_the_law_it_was_drawn_from() -> None:
@@ -75,14 +83,22 @@ def test_the_fit_finds_the_law_it_was_drawn_from() -> None:
     assert law.exposure(np.array([50.5, 52, 55])) == pytest.approx(truth, abs=0.25)
 
 
-@pytest.mark.parametrize("tokenizer", [TOKENIZER, Subwords.learn(["the code is"] * 3, BYTES + 4)], ids=["word", "subword"])
+@pytest.mark.parametrize(
+    "tokenizer",
+    [TOKENIZER, Subwords.learn(["the code is"] * 3, BYTES + 4)],
+    ids=["word", "subword"],
+)
 def test_rows_are_what_the_tokenizer_makes_of_the_sentences(tokenizer: Words | Subwords) -> None:
     pattern = Pattern("the code is @ #")
     fills = np.array([0, 7, 123, 639])
     rows = pattern.rows(tokenizer, fills)
     for fill, row in zip(fills, rows, strict=True):
-        assert [code for code in row.tolist() if code != PAD][1:-1] == tokenizer.encode(pattern.sentence(int(fill)))
-    assert len(np.unique(pattern.rows(tokenizer, np.arange(pattern.space)), axis=0)) == pattern.space
+        assert [code for code in row.tolist() if code != PAD][1:-1] == tokenizer.encode(
+            pattern.sentence(int(fill))
+        )
+    assert (
+        len(np.unique(pattern.rows(tokenizer, np.arange(pattern.space)), axis=0)) == pattern.space
+    )
 
 
 def test_canaries_are_all_different_and_planted_as_often_as_they_say() -> None:

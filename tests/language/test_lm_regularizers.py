@@ -8,10 +8,16 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from privet.errors import PrivetError
-from privet.feed import Batch
+from privet.core.errors import PrivetError
 from privet.language.models import GPT, LSTM, LanguageModel, build, losses, mean_loss
-from privet.language.regularizers import AUTHOR, discriminator, lesson, reversed_triplets, to_uniform
+from privet.language.regularizers import (
+    AUTHOR,
+    discriminator,
+    lesson,
+    reversed_triplets,
+    to_uniform,
+)
+from privet.train.feed import Batch
 
 IDS = torch.tensor([[2, 13, 14, 15, 2], [2, 14, 13, 2, 0], [2, 15, 15, 2, 0], [2, 13, 13, 13, 2]])
 AUTHORS = torch.tensor([0, 0, 1, 2])
@@ -42,7 +48,9 @@ def test_triplets_equal_the_loop_over_all_of_them() -> None:
         for a, p, n in itertools.permutations(range(7), 3)
         if author[a] == author[p] and author[a] != author[n]
     ]
-    assert float(reversed_triplets(h, author, 0.3)) == pytest.approx(sum(terms) / len(terms), rel=1e-4)
+    assert float(reversed_triplets(h, author, 0.3)) == pytest.approx(
+        sum(terms) / len(terms), rel=1e-4
+    )
     assert float(reversed_triplets(h, torch.arange(7), 0.3)) == 0.0
 
 
@@ -59,16 +67,29 @@ def test_one_step_has_each_players_own_gradient(model: LanguageModel) -> None:
     fused = made.phase.fused(Batch(IDS, {AUTHOR: AUTHORS})).loss
     own, theirs = list(model.parameters()), list(judge.parameters())
     scores, h = model(IDS)
-    wanted = torch.autograd.grad(mean_loss(scores, IDS) + 0.7 * to_uniform(judge(h)), own, allow_unused=True)
+    wanted = torch.autograd.grad(
+        mean_loss(scores, IDS) + 0.7 * to_uniform(judge(h)), own, allow_unused=True
+    )
     judged = torch.autograd.grad(F.cross_entropy(judge(h.detach()), AUTHORS), theirs)
     found = torch.autograd.grad(fused, [*own, *theirs], allow_unused=True)
     for a, b in zip(found, [*wanted, *judged], strict=True):
-        assert (a is None) == (b is None) and (a is None or b is None or torch.allclose(a, b, atol=1e-6))
+        assert (a is None) == (b is None) and (
+            a is None or b is None or torch.allclose(a, b, atol=1e-6)
+        )
 
 
 def test_unknown_words_are_refused() -> None:
     with pytest.raises(PrivetError, match="no regularizer"):
-        lesson(build("lstm", 16, 8, 1, 0.0, 6), "dropout", 1.0, authors=3, width=8, margin=0.5, lr=1e-3, epochs=1)
+        lesson(
+            build("lstm", 16, 8, 1, 0.0, 6),
+            "dropout",
+            1.0,
+            authors=3,
+            width=8,
+            margin=0.5,
+            lr=1e-3,
+            epochs=1,
+        )
     with pytest.raises(PrivetError, match="no language model"):
         build("rnn", 16, 8, 1, 0.0, 6)
     assert discriminator(8, 3)(torch.zeros(2, 8)).shape == (2, 3)

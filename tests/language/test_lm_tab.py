@@ -1,4 +1,5 @@
-"""The tab attack finds everything in a model that memorises by construction, and nothing in one that cannot."""
+"""The tab attack finds everything in a model that memorises by construction, and nothing in one
+that cannot."""
 
 from __future__ import annotations
 
@@ -19,7 +20,12 @@ CPU = torch.device("cpu")
 
 def lookup(ids: Array, vocabulary: int) -> Scores:
     """A model that has every beginning of every text by heart, and says nothing about others."""
-    follows = {tuple(row[: j + 1]): row[j + 1] for row in ids.tolist() for j in range(len(row) - 1) if row[j + 1]}
+    follows = {
+        tuple(row[: j + 1]): row[j + 1]
+        for row in ids.tolist()
+        for j in range(len(row) - 1)
+        if row[j + 1]
+    }
 
     def scores(x: Tensor) -> Tensor:
         out = torch.zeros(*x.shape, vocabulary)
@@ -34,7 +40,8 @@ def lookup(ids: Array, vocabulary: int) -> Scores:
 
 
 def unigram(ids: Array, vocabulary: int) -> Scores:
-    """A model that cannot remember: it knows how often each word is used, and never what stands before."""
+    """A model that cannot remember: it knows how often each word is used, and never what stands
+    before."""
     often = torch.bincount(torch.as_tensor(ids).flatten(), minlength=vocabulary).float()
     return lambda x: often.expand(*x.shape, vocabulary).clone()
 
@@ -48,14 +55,20 @@ def asked(request: pytest.FixtureRequest) -> tuple[Pieces, Prompts, Tokenizer]:
     return pieces, prompts(pieces, corpus.author[pieces.text]), tokenizer
 
 
-def test_prompts_are_cut_before_words_of_one_author(asked: tuple[Pieces, Prompts, Tokenizer]) -> None:
+def test_prompts_are_cut_before_words_of_one_author(
+    asked: tuple[Pieces, Prompts, Tokenizer],
+) -> None:
     pieces, cut, tokenizer = asked
-    spelled = {tuple(row[a:b]) for row, a, b in zip(cut.ids.tolist(), cut.start, cut.end, strict=True)}
+    spelled = {
+        tuple(row[a:b]) for row, a, b in zip(cut.ids.tolist(), cut.start, cut.end, strict=True)
+    }
     own = {tokenizer.word(word) for word in pieces.words if word.endswith("x")}
     assert spelled <= own and len(spelled) == 8
 
 
-def test_a_model_that_memorises_every_beginning_finishes_all_in_one_try(asked: tuple[Pieces, Prompts, Tokenizer]) -> None:
+def test_a_model_that_memorises_every_beginning_finishes_all_in_one_try(
+    asked: tuple[Pieces, Prompts, Tokenizer],
+) -> None:
     _, cut, tokenizer = asked
     # The row's number stands where the border did, so that no two rows begin alike.
     marked = cut.ids.copy()
@@ -67,7 +80,9 @@ def test_a_model_that_memorises_every_beginning_finishes_all_in_one_try(asked: t
     assert hits(place, one.author, (1, 5))[0].value == 1.0
 
 
-def test_a_model_that_cannot_remember_finishes_none_early(asked: tuple[Pieces, Prompts, Tokenizer]) -> None:
+def test_a_model_that_cannot_remember_finishes_none_early(
+    asked: tuple[Pieces, Prompts, Tokenizer],
+) -> None:
     pieces, cut, tokenizer = asked
     scores = unigram(pieces.ids, tokenizer.vocabulary)
     figures = hits(places(scores, cut, CPU), cut.author, (1, 3))

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import pytest
 
+from privet.core.errors import PrivetError
 from privet.data.schema import UNKNOWN
-from privet.errors import PrivetError
 from privet.language.canaries import Pattern
-from privet.language.tokens import BYTES, DIGIT, FIRST, Subwords, Words, learn_tokenizer, tokenizer_from_json, words_of
+from privet.language.tokens import (
+    BYTES,
+    DIGIT,
+    FIRST,
+    Subwords,
+    Words,
+    learn_tokenizer,
+    tokenizer_from_json,
+    words_of,
+)
 
-TEXTS = ["the cat sat on the mat", "the cat ate the rat 12", "שלום עולם 🙂 שלום", "مرحبا بالعالم مرحبا 🙂"]
+TEXTS = [
+    "the cat sat on the mat",
+    "the cat ate the rat 12",
+    "שלום עולם 🙂 שלום",
+    "مرحبا بالعالم مرحبا 🙂",
+]
 
 
 @pytest.mark.parametrize("kind", ["word", "subword"])
@@ -37,9 +51,15 @@ def test_subwords_write_every_script_and_bytes_come_back() -> None:
     assert UNKNOWN not in tokenizer.encode(text)
 
     def raw(code: int) -> bytes:
-        return bytes([code - FIRST]) if code < BYTES else b"".join(map(raw, tokenizer.merges[code - BYTES]))
+        return (
+            bytes([code - FIRST])
+            if code < BYTES
+            else b"".join(map(raw, tokenizer.merges[code - BYTES]))
+        )
 
-    assert b"".join(raw(code) for code in tokenizer.encode(text)).decode() == "".join(f" {word}" for word in words_of(text))
+    assert b"".join(raw(code) for code in tokenizer.encode(text)).decode() == "".join(
+        f" {word}" for word in words_of(text)
+    )
 
 
 def test_merging_makes_texts_shorter_and_never_merges_twice() -> None:

@@ -1,4 +1,5 @@
-"""Training learns, resumes to the same weights, and comes back from disk; DP-SGD spends no more than it may."""
+"""Training learns, resumes to the same weights, and comes back from disk; DP-SGD spends no more
+than it may."""
 
 from __future__ import annotations
 
@@ -10,15 +11,15 @@ import pytest
 import torch
 from letters import letters
 
-from privet.errors import PrivetError
-from privet.game import Run
+from privet.core.errors import PrivetError
 from privet.language.canaries import draw
 from privet.language.corpus import Corpus, gather
+from privet.language.dp_sgd import Spending
 from privet.language.exposure import exposures
-from privet.language.private import Spending
 from privet.language.scoring import nats, scores_of
 from privet.language.speed import measure
 from privet.language.train import Settings, Trained, learn, rows, tokenizer_for
+from privet.train.game import Run
 
 TINY = Settings(width=16, vocabulary=300, longest=24, epochs=2, batch=16, lr=1e-2, dropout=0.1)
 QUIET = Run(progress=False, device="cpu")
@@ -31,7 +32,9 @@ def corpus() -> Corpus:
 
 @pytest.mark.parametrize("regularizer", ["none", "adversarial:1", "triplet:1"])
 @pytest.mark.parametrize("model", ["lstm", "gpt"])
-def test_a_model_learns_and_comes_back_from_disk(corpus: Corpus, regularizer: str, model: str, tmp_path: Path) -> None:
+def test_a_model_learns_and_comes_back_from_disk(
+    corpus: Corpus, regularizer: str, model: str, tmp_path: Path
+) -> None:
     made = learn(corpus, replace(TINY, model=model).regularized(regularizer), run=QUIET)
     history = [row["held-out perplexity"] for row in made.card["history"]]
     assert history[-1] < history[0] < made.tokenizer.vocabulary
@@ -40,7 +43,9 @@ def test_a_model_learns_and_comes_back_from_disk(corpus: Corpus, regularizer: st
     made.save(tmp_path)
     again = Trained.load(tmp_path)
     ids = rows(corpus, TINY, made.tokenizer, ())[0]
-    assert np.allclose(*(nats(scores_of(one.model), ids, torch.device("cpu")) for one in (made, again)))
+    assert np.allclose(
+        *(nats(scores_of(one.model), ids, torch.device("cpu")) for one in (made, again))
+    )
     (tmp_path / "model.safetensors").write_bytes(b"other")
     with pytest.raises(PrivetError, match="not the ones"):
         Trained.load(tmp_path)
@@ -53,7 +58,9 @@ def test_a_run_that_was_stopped_ends_in_the_same_weights(corpus: Corpus, tmp_pat
     learn(corpus, settings, run=run)
     assert (tmp_path / "checkpoint.safetensors").exists()
     resumed = learn(corpus, settings, run=replace(run, resume=True))
-    for a, b in zip(whole.model.state_dict().values(), resumed.model.state_dict().values(), strict=True):
+    for a, b in zip(
+        whole.model.state_dict().values(), resumed.model.state_dict().values(), strict=True
+    ):
         assert torch.equal(a, b)
     with pytest.raises(PrivetError, match="other settings"):
         learn(corpus, replace(settings, seed=1), run=replace(run, resume=True))
@@ -62,15 +69,27 @@ def test_a_run_that_was_stopped_ends_in_the_same_weights(corpus: Corpus, tmp_pat
 def test_a_sentence_planted_often_is_remembered(corpus: Corpus) -> None:
     canaries = draw(["the key is # #"], 2, (0, 30), corpus.authors("known"))
     made = learn(corpus, replace(TINY, epochs=10, width=32, dropout=0.0), canaries, run=QUIET)
-    found = exposures(canaries, made.tokenizer, lambda ids: nats(scores_of(made.model), ids, torch.device("cpu")))
-    planted, never = ([one.bits for one in found if one.canary.repeats == often] for often in (30, 0))
+    found = exposures(
+        canaries, made.tokenizer, lambda ids: nats(scores_of(made.model), ids, torch.device("cpu"))
+    )
+    planted, never = (
+        [one.bits for one in found if one.canary.repeats == often] for often in (30, 0)
+    )
     assert min(planted) >= np.log2(100 / 2) and min(planted) > max(never)
 
 
 def test_the_speed_of_a_regulariser_is_a_share_of_the_plain_ones(corpus: Corpus) -> None:
     tokenizer = tokenizer_for(corpus, TINY)
     ids, author = rows(corpus, TINY, tokenizer, ())
-    speed = measure(TINY.regularized("triplet:1"), ids, author, tokenizer.vocabulary, torch.device("cpu"), rounds=3, turns=2)
+    speed = measure(
+        TINY.regularized("triplet:1"),
+        ids,
+        author,
+        tokenizer.vocabulary,
+        torch.device("cpu"),
+        rounds=3,
+        turns=2,
+    )
     assert 0.1 < speed.ratio < 3 and speed.tokens_per_second > 0
 
 
@@ -81,9 +100,12 @@ def test_dp_spends_what_it_may_and_resumes(corpus: Corpus, model: str, tmp_path:
     made = learn(corpus, settings, run=replace(QUIET, folder=tmp_path, rounds_between=1))
     spent = made.card["dp"]
     assert 3 < spent["epsilon"] <= 4.001 and spent["noise"] > 0
-    # The last checkpoint was written after the last step: nothing is left to do, and the weights are the same.
+    # The last checkpoint was written after the last step: nothing is left to do, and the weights
+    # are the same.
     again = learn(corpus, settings, run=replace(QUIET, folder=tmp_path, resume=True))
-    for a, b in zip(made.model.state_dict().values(), again.model.state_dict().values(), strict=True):
+    for a, b in zip(
+        made.model.state_dict().values(), again.model.state_dict().values(), strict=True
+    ):
         assert torch.equal(a, b)
 
 

@@ -1,4 +1,5 @@
-"""Private words: the law of the noise, the promise itself, the nearest word, statistics, files and attacks."""
+"""Private words: the law of the noise, the promise itself, the nearest word, statistics, files and
+attacks."""
 
 from __future__ import annotations
 
@@ -17,19 +18,19 @@ from scipy.stats import gamma, kstest
 from typer.testing import CliRunner
 
 from privet.adversaries.logistic import Logistic
-from privet.auditor import BATTERIES, Battery
-from privet.errors import PrivetError
-from privet.game import Run
+from privet.auditing.batteries import BATTERIES, Battery
+from privet.cli.words import mount
+from privet.core.errors import PrivetError
+from privet.data.word_vectors import UNKNOWN, Vocabulary
+from privet.language.bigram_prior import Bigrams
 from privet.language.corpus import gather
 from privet.language.lstm_prior import SETTINGS, LSTMPrior
-from privet.language.prior import Bigrams
+from privet.language.private_words import Nearest, PrivateWords, unit_noise
+from privet.language.private_words_files import audit_words, words_to
 from privet.language.train import Settings, learn
-from privet.language.vocabulary import UNKNOWN, Vocabulary
 from privet.language.word_attacks import PRIORS, Channel, attackers_words, decode
-from privet.language.words import Nearest, PrivateWords, unit_noise
-from privet.language.words_cli import mount
-from privet.language.words_stats import critical_epsilons, read_target, statistics, suggest
-from privet.language.words_work import audit_words, words_to
+from privet.language.word_statistics import critical_epsilons, read_target, statistics, suggest
+from privet.train.game import Run
 from small import small
 
 SIZE, WIDTH = 300, 12
@@ -42,7 +43,11 @@ def vocabulary() -> Vocabulary:
 
 
 def _words(path: Path, words: list[str], vectors: np.ndarray, in_bytes: bool = False) -> Path:
-    cells = [v.astype("<f2").tobytes() for v in vectors] if in_bytes else vectors.astype(np.float32).tolist()
+    cells = (
+        [v.astype("<f2").tobytes() for v in vectors]
+        if in_bytes
+        else vectors.astype(np.float32).tolist()
+    )
     pq.write_table(pa.table({"word": words, "vector": cells}), path)
     return path
 
@@ -86,7 +91,10 @@ def test_without_a_seed_the_operating_system_is_asked(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("size", [1, 31, 300, 2500])
 def test_the_nearest_is_the_one_that_brute_force_finds(size: int) -> None:
     random = np.random.default_rng(size)
-    points, y = random.standard_normal((size, 9)).astype(np.float32), random.standard_normal((700, 9)).astype(np.float32) * 2
+    points, y = (
+        random.standard_normal((size, 9)).astype(np.float32),
+        random.standard_normal((700, 9)).astype(np.float32) * 2,
+    )
     apart = np.linalg.norm(y[:, None].astype(np.float64) - points, axis=2)
     found = Nearest(points, torch.device("cpu"))(torch.from_numpy(y)).numpy()
     assert np.allclose(apart[np.arange(len(y)), found], apart.min(1), atol=1e-5)
@@ -94,11 +102,14 @@ def test_the_nearest_is_the_one_that_brute_force_finds(size: int) -> None:
 
 
 def test_the_promise_holds_between_all_pairs_of_words() -> None:
-    """P(M(w) = u) <= exp(epsilon |v(w) - v(w')|) P(M(w') = u), up to what 60,000 draws can show; and it is not idle."""
+    """P(M(w) = u) <= exp(epsilon |v(w) - v(w')|) P(M(w') = u), up to what 60,000 draws can show;
+    and it is not idle."""
     vocabulary = Vocabulary.of(["a", "b", "c"], np.array([[0.0, 0], [1, 0], [0, 2]]))
     epsilon, n = 1.0, 60_000
     words = PrivateWords(vocabulary, epsilon)
-    shares = np.stack([np.bincount(words.change(np.full(n, code), code), minlength=4) / n for code in range(4)])
+    shares = np.stack(
+        [np.bincount(words.change(np.full(n, code), code), minlength=4) / n for code in range(4)]
+    )
     error = 5 * np.sqrt(shares * (1 - shares) / n) + 1e-4
     apart = np.linalg.norm(vocabulary.points[:, None] - vocabulary.points, axis=2)
     bound = np.exp(epsilon * apart)[:, :, None]
@@ -108,13 +119,21 @@ def test_the_promise_holds_between_all_pairs_of_words() -> None:
 
 def test_more_epsilon_more_words_stay(vocabulary: Vocabulary) -> None:
     codes = np.arange(1, SIZE + 1)
-    stay = [(PrivateWords(vocabulary, epsilon).change(codes, 3) == codes).mean() for epsilon in (0.01, 5.0, 15.0, 1000.0)]
+    stay = [
+        (PrivateWords(vocabulary, epsilon).change(codes, 3) == codes).mean()
+        for epsilon in (0.01, 5.0, 15.0, 1000.0)
+    ]
     assert stay == sorted(stay) and stay[0] < 0.05 and stay[-1] == 1.0
 
 
 def test_unknown_words_stand_at_the_mean_and_marks_go(vocabulary: Vocabulary) -> None:
     words = PrivateWords(vocabulary, 1e6)
-    assert words.privatize(["W1, zebra; W2!", "", "...", None], seed=0) == [f"w1 {UNKNOWN} w2", "", "", ""]
+    assert words.privatize(["W1, zebra; W2!", "", "...", None], seed=0) == [
+        f"w1 {UNKNOWN} w2",
+        "",
+        "",
+        "",
+    ]
     codes, lengths = vocabulary.codes(["\u0645\u0631\u062d\u0628\u0627 w3 \U0001f600", "w4"])
     assert codes.tolist() == [0, 4, 5] and lengths.tolist() == [2, 1]
     assert np.allclose(vocabulary.points[0], vocabulary.points[1:].mean(0), atol=1e-6)
@@ -130,8 +149,13 @@ def test_an_epsilon_must_be_a_number_above_zero(vocabulary: Vocabulary, epsilon:
 
 def test_vectors_are_read_from_bytes_and_from_lists(tmp_path: Path) -> None:
     vectors = np.random.default_rng(0).standard_normal((5, 4))
-    read = [Vocabulary.read(_words(tmp_path / f"{b}.parquet", list("ABCDE"), vectors, b)) for b in (False, True)]
-    assert read[0].words == tuple("abcde") and np.allclose(read[0].points, read[1].points, atol=1e-2)
+    read = [
+        Vocabulary.read(_words(tmp_path / f"{b}.parquet", list("ABCDE"), vectors, b))
+        for b in (False, True)
+    ]
+    assert read[0].words == tuple("abcde") and np.allclose(
+        read[0].points, read[1].points, atol=1e-2
+    )
     with pytest.raises(PrivetError, match="two vectors"):
         Vocabulary.of(["a", "A"], vectors[:2])
     pq.write_table(pa.table({"word": ["a"]}), tmp_path / "none.parquet")
@@ -149,7 +173,12 @@ def test_a_critical_epsilon_says_at_which_a_word_stays(vocabulary: Vocabulary) -
     nearest = Nearest(vocabulary.points, torch.device("cpu"))
     for factor, stays in ((1.01, True), (0.99, False)):
         y = vocabulary.points[codes][:, None] + noise / (factor * critical)[:, :, None]
-        same = nearest(torch.from_numpy(y.astype(np.float32).reshape(-1, WIDTH))).numpy().reshape(len(codes), draws) == codes[:, None]
+        same = (
+            nearest(torch.from_numpy(y.astype(np.float32).reshape(-1, WIDTH)))
+            .numpy()
+            .reshape(len(codes), draws)
+            == codes[:, None]
+        )
         assert np.all(same == stays)
 
 
@@ -167,7 +196,9 @@ def test_statistics_agree_with_each_other_and_a_target_is_met(vocabulary: Vocabu
     assert abs(reached.support - 20) < 2
 
 
-@pytest.mark.parametrize("target", ["stay", "stay=0", "stay=1", "stay=x", "distinct=1", "distinct=500", "go=0.3"])
+@pytest.mark.parametrize(
+    "target", ["stay", "stay=0", "stay=1", "stay=x", "distinct=1", "distinct=500", "go=0.3"]
+)
 def test_a_target_is_one_of_two(target: str) -> None:
     with pytest.raises(PrivetError, match=r"stay=0\.3"):
         read_target(target)
@@ -193,15 +224,23 @@ def test_the_channel_is_a_law_that_stays_as_often_as_the_mechanism(vocabulary: V
 
 
 def test_a_language_model_recovers_more_words_than_stay(vocabulary: Vocabulary) -> None:
-    """Texts in which every word follows from the one before: the context gives away what noise hid."""
+    """Texts in which every word follows from the one before: the context gives away what noise
+    hid."""
     data = small("text", n=400)
     random = np.random.default_rng(0)
     starts = random.integers(0, 40, len(data))
-    texts = np.array([" ".join(f"w{(s + 3 * k) % 40}" for k in range(8)) for s in starts], dtype=object)
-    found = {one.decoder: one.figures["words"] for one in decode(PrivateWords(vocabulary, 6.0), replace(data, records=texts), pairs=200)}
+    texts = np.array(
+        [" ".join(f"w{(s + 3 * k) % 40}" for k in range(8)) for s in starts], dtype=object
+    )
+    found = {
+        one.decoder: one.figures["words"]
+        for one in decode(PrivateWords(vocabulary, 6.0), replace(data, records=texts), pairs=200)
+    }
     alone, bigrams = found[PRIORS["released"]], found[PRIORS["bigrams"]]
     assert bigrams.low > alone.high and bigrams.low > bigrams.chance
-    nothing = decode(PrivateWords(vocabulary, 0.01), replace(data, records=random.permuted(texts)), pairs=100)
+    nothing = decode(
+        PrivateWords(vocabulary, 0.01), replace(data, records=random.permuted(texts)), pairs=100
+    )
     assert nothing[-1].figures["words"].value < 0.05
 
 
@@ -209,14 +248,22 @@ LEARNER = replace(SETTINGS, width=48, epochs=20, batch=16, lr=1e-2, dropout=0.0)
 
 
 def test_an_lstm_recovers_what_bigrams_cannot(vocabulary: Vocabulary) -> None:
-    """Two chains by turns: every word follows from the one before the last, and the last one tells nothing."""
+    """Two chains by turns: every word follows from the one before the last, and the last one tells
+    nothing."""
     data, random = small("text", n=400), np.random.default_rng(0)
     a, b = random.integers(0, 12, (2, len(data)))
-    texts = np.array([" ".join(f"w{3 * ((s if k % 2 else t) + 5 * (k // 2)) % 36}" for k in range(10)) for s, t in zip(a, b, strict=True)])
+    texts = np.array(
+        [
+            " ".join(f"w{3 * ((s if k % 2 else t) + 5 * (k // 2)) % 36}" for k in range(10))
+            for s, t in zip(a, b, strict=True)
+        ]
+    )
     data, words = replace(data, records=texts.astype(object)), PrivateWords(vocabulary, 4.0)
     codes, lengths = attackers_words(words, data)
     prior = LSTMPrior.learn(codes, lengths, len(vocabulary), settings=LEARNER, device="cpu")
-    found = {one.decoder: one.figures["words"] for one in decode(words, data, pairs=100, lstm=prior)}
+    found = {
+        one.decoder: one.figures["words"] for one in decode(words, data, pairs=100, lstm=prior)
+    }
     assert list(found)[:2] == [PRIORS["lstm"], PRIORS["bigrams"]]
     assert found[PRIORS["lstm"]].low > found[PRIORS["bigrams"]].high
 
@@ -224,14 +271,20 @@ def test_an_lstm_recovers_what_bigrams_cannot(vocabulary: Vocabulary) -> None:
 def test_without_a_prior_the_beam_takes_the_likeliest_word_of_every_place() -> None:
     random, size, lengths = np.random.default_rng(0), 30, np.array([3, 0, 1, 6])
     codes = random.integers(1, size, 40)
-    prior = LSTMPrior.learn(codes, np.full(8, 5), size, settings=replace(LEARNER, epochs=1), device="cpu")
+    prior = LSTMPrior.learn(
+        codes, np.full(8, 5), size, settings=replace(LEARNER, epochs=1), device="cpu"
+    )
     some = np.stack([random.permutation(np.arange(1, size))[:4] for _ in range(lengths.sum())])
     emitted = 50 * random.random(some.shape)
     nothing = np.zeros(len(some), dtype=np.int64)
-    found = prior.decode(some, emitted, lengths, Bigrams.learn(codes, np.full(8, 5), size), 0.0, nothing)
+    found = prior.decode(
+        some, emitted, lengths, Bigrams.learn(codes, np.full(8, 5), size), 0.0, nothing
+    )
     assert (found == np.take_along_axis(some, emitted.argmax(1)[:, None], 1)[:, 0]).mean() > 0.8
     assert all(word in row for word, row in zip(found, some, strict=True))
-    unknown = prior.decode(0 * some, emitted, lengths, Bigrams.learn(codes, np.full(8, 5), size), 1.0, nothing + 7)
+    unknown = prior.decode(
+        0 * some, emitted, lengths, Bigrams.learn(codes, np.full(8, 5), size), 1.0, nothing + 7
+    )
     assert (unknown == 7).all()
 
 
@@ -240,7 +293,11 @@ def test_a_model_of_lm_train_is_a_prior(tmp_path: Path) -> None:
     for name in ("lstm", "subword"):
         (tmp_path / name).mkdir()
     learn(corpus, settings, run=Run(progress=False, device="cpu")).save(tmp_path / "lstm")
-    learn(corpus, replace(settings, tokens="subword", vocabulary=300), run=Run(progress=False, device="cpu")).save(tmp_path / "subword")
+    learn(
+        corpus,
+        replace(settings, tokens="subword", vocabulary=300),
+        run=Run(progress=False, device="cpu"),
+    ).save(tmp_path / "subword")
     known = ["boat", "sea", "zebra"]
     words = Vocabulary.of(known, np.random.default_rng(0).standard_normal((3, 4)))
     prior = LSTMPrior.read(tmp_path / "lstm", words, np.array([1, 2, 3, 3]), "cpu")
@@ -258,8 +315,17 @@ def test_a_model_of_lm_train_is_a_prior(tmp_path: Path) -> None:
 def files(tmp_path: Path) -> tuple[Path, Path]:
     data = small("text", n=240)
     known = sorted({word for text in data.records for word in text.split()})
-    vectors = _words(tmp_path / "vectors.parquet", known, np.random.default_rng(0).standard_normal((len(known), 6)), True)
-    columns = {"text": list(data.records), "u": data.labels["u"].tolist(), "y": data.labels["y"].tolist()}
+    vectors = _words(
+        tmp_path / "vectors.parquet",
+        known,
+        np.random.default_rng(0).standard_normal((len(known), 6)),
+        True,
+    )
+    columns = {
+        "text": list(data.records),
+        "u": data.labels["u"].tolist(),
+        "y": data.labels["y"].tolist(),
+    }
     pq.write_table(pa.table(columns), tmp_path / "texts.parquet")
     return tmp_path / "texts.parquet", vectors
 
@@ -273,7 +339,9 @@ def _run(*words: object) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_private_texts_are_written_without_their_labels(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_private_texts_are_written_without_their_labels(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
     texts, vectors = files
     given = ("words", texts, "--vectors", vectors, "--device", "cpu")
     out, stats = tmp_path / "private.parquet", tmp_path / "stats"
@@ -281,10 +349,17 @@ def test_private_texts_are_written_without_their_labels(files: tuple[Path, Path]
     assert code == 0, said
     table, before = pq.read_table(out), pq.read_table(texts)
     assert table.column_names == ["text", "y"] and table.num_rows == 240
-    lengths = [[len(text.split()) for text in t.column("text").to_pylist()] for t in (table, before)]
+    lengths = [
+        [len(text.split()) for text in t.column("text").to_pylist()] for t in (table, before)
+    ]
     assert lengths[0] == lengths[1] and table.column("text") != before.column("text")
     assert json.loads(table.schema.metadata[b"privet"])["epsilon"] == 10
-    assert pq.read_table(stats / "words.parquet").column_names[:4] == ["word", "count", "stays", "distinct"]
+    assert pq.read_table(stats / "words.parquet").column_names[:4] == [
+        "word",
+        "count",
+        "stays",
+        "distinct",
+    ]
     page = (stats / "words.html").read_text()
     assert "epsilon 10" in page and "<script" not in page and page.count("<svg") >= 4
 
@@ -301,18 +376,40 @@ def test_private_texts_are_written_without_their_labels(files: tuple[Path, Path]
         (("--target", "stay=2"), "between 0 and 1"),
     ],
 )
-def test_a_wrong_word_gets_a_sentence(files: tuple[Path, Path], tmp_path: Path, wrong: tuple[str, ...], said: str) -> None:
-    code, told = _run("words", files[0], "--vectors", files[1], "--out", tmp_path / "new" / "p.parquet", *wrong)
+def test_a_wrong_word_gets_a_sentence(
+    files: tuple[Path, Path], tmp_path: Path, wrong: tuple[str, ...], said: str
+) -> None:
+    code, told = _run(
+        "words", files[0], "--vectors", files[1], "--out", tmp_path / "new" / "p.parquet", *wrong
+    )
     assert code == 2 and said in told
     assert not (tmp_path / "new").exists()
 
 
-def test_attacks_read_less_at_a_small_epsilon(files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False))
+def test_attacks_read_less_at_a_small_epsilon(
+    files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False)
+    )
     folder = tmp_path / "audit"
-    points = audit_words(folder, files[0], files[1], [0.05, 100.0], ["u"], ["y"], battery="one", device="cpu", progress=False)
+    points = audit_words(
+        folder,
+        files[0],
+        files[1],
+        [0.05, 100.0],
+        ["u"],
+        ["y"],
+        battery="one",
+        device="cpu",
+        progress=False,
+    )
     assert [p.epsilon for p in points] == [0.05, 100.0]
-    assert points[0].private["u"].is_chance and points[1].private["u"].low > 0.8 and points[1].utility["y"].low > 0.8
+    assert (
+        points[0].private["u"].is_chance
+        and points[1].private["u"].low > 0.8
+        and points[1].utility["y"].low > 0.8
+    )
     assert points[0].stays < 0.2 < 0.9 < points[1].stays
     told = json.loads((folder / "words.json").read_text())
     assert told["raw"]["u"]["value"] > 0.9 and len(told["points"]) == 2
@@ -330,8 +427,12 @@ def test_an_empty_file_and_texts_without_words(files: tuple[Path, Path], tmp_pat
         words_to(tmp_path / "p.parquet", tmp_path / "absent.parquet", files[1], 5.0)
 
 
-def test_the_prior_is_chosen_by_a_word(files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False))
+def test_the_prior_is_chosen_by_a_word(
+    files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False)
+    )
     monkeypatch.setattr("privet.language.lstm_prior.SETTINGS", replace(LEARNER, epochs=1))
     given = {"battery": "one", "most": 40, "device": "cpu", "progress": False}
     (point,) = audit_words(tmp_path / "a", files[0], files[1], [20.0], ["u"], prior="lstm", **given)  # type: ignore[arg-type]

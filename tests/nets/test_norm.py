@@ -24,7 +24,11 @@ def test_half_precision_stays_half_and_is_close(offset):
 def test_gradients_reach_what_is_learned():
     norm = GroupNorm(2, 4)
     norm(torch.randn(2, 4, 3).bfloat16()).float().square().sum().backward()
-    assert norm.weight.grad is not None and norm.weight.grad.dtype == torch.float32 and float(norm.weight.grad.abs().sum()) > 0
+    assert (
+        norm.weight.grad is not None
+        and norm.weight.grad.dtype == torch.float32
+        and float(norm.weight.grad.abs().sum()) > 0
+    )
 
 
 def test_in_single_precision_it_is_that_of_torch():

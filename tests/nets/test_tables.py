@@ -7,15 +7,19 @@ import pytest
 import torch
 from torch import nn
 
-from privet import nets
+from privet.core.errors import PrivetError
 from privet.data.schema import learn_schema
-from privet.errors import PrivetError
 from privet.nets import convolutions, sequences
+from privet.nets import registry as nets
 from small import TRACES, small
 
 
 def _convolutions(module: nn.Module) -> list[int]:
-    return [m.out_channels for m in module.modules() if isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3)]
+    return [
+        m.out_channels
+        for m in module.modules()
+        if isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3)
+    ]
 
 
 def _linear(module: nn.Module) -> list[int]:
@@ -29,7 +33,11 @@ def test_table_1():
         estimator = convolutions.Estimator((3, 218, 178), extractor.shape, 2)
     assert extractor.shape == (128, 54, 44), "Table 3 gives the features as 54 x 44 x 128"
     assert _convolutions(extractor) == [64] * 2 + [128] * 2
-    assert _convolutions(classifier) == [256] * 3 + [512] * 6 and _linear(classifier) == [4096, 4096, 2]
+    assert _convolutions(classifier) == [256] * 3 + [512] * 6 and _linear(classifier) == [
+        4096,
+        4096,
+        2,
+    ]
     assert _convolutions(estimator) == [64] * 3 + [128] * 2 + [256] * 3 + [512] * 6
     assert estimator.pair.of_x.out_features == 4096 and _linear(estimator.pair.score) == [512, 1]
 
@@ -46,9 +54,20 @@ def test_table_2():
     extractor = sequences.Extractor(1000)
     classifier = sequences.Classifier(extractor.shape, 2)
     estimator = sequences.Estimator(1000, extractor.shape, 2)
-    assert extractor.words.embedding_dim == extractor.lstm.hidden_size == 300 and extractor.lstm.num_layers == 1
-    assert classifier.trunk.lstm.hidden_size == 300 and classifier.trunk.lstm.num_layers == 2 and _linear(classifier) == [150, 2]
-    assert estimator.trunk.lstm.num_layers == 2 and estimator.pair.of_x.out_features == 150 and _linear(estimator.pair.score) == [1]
+    assert (
+        extractor.words.embedding_dim == extractor.lstm.hidden_size == 300
+        and extractor.lstm.num_layers == 1
+    )
+    assert (
+        classifier.trunk.lstm.hidden_size == 300
+        and classifier.trunk.lstm.num_layers == 2
+        and _linear(classifier) == [150, 2]
+    )
+    assert (
+        estimator.trunk.lstm.num_layers == 2
+        and estimator.pair.of_x.out_features == 150
+        and _linear(estimator.pair.score) == [1]
+    )
 
 
 @pytest.mark.parametrize("modality", TRACES)
@@ -59,9 +78,14 @@ def test_every_plan_fits_together(modality):
     x = torch.from_numpy(schema.inputs(data)[np.arange(8)])
     extractor = plan.extractor(0.05)
     z = extractor(x)
-    assert all(size is None or size == given for size, given in zip(extractor.shape, z.shape[1:], strict=True))
+    assert all(
+        size is None or size == given
+        for size, given in zip(extractor.shape, z.shape[1:], strict=True)
+    )
     assert plan.classifier(extractor.shape, 5, 0.05)(z).shape == (8, 5)
-    together, apart = plan.estimator(extractor.shape, 2, 0.05)(x, z, torch.eye(2)[torch.arange(8) % 2])
+    together, apart = plan.estimator(extractor.shape, 2, 0.05)(
+        x, z, torch.eye(2)[torch.arange(8) % 2]
+    )
     assert together.shape == apart.shape == (8,)
     assert plan.decoder(extractor.shape, 0.05)(z).shape[:2] == (8, x.shape[1])
 

@@ -1,7 +1,8 @@
 """The classifiers of TIPRDC's Tables 1 and 3 (KDD 2020), trained anew on released maps and signals.
 
-They were made for features a quarter of a picture's size. Where whole pictures or signals are released (few channels, large),
-the extractor's own front is put before them, so that each attacks both with the depth it has in the paper.
+They were made for features a quarter of a picture's size. Where whole pictures or signals are
+released (few channels, large), the extractor's own front is put before them, so that each attacks
+both with the depth it has in the paper.
 """
 
 from __future__ import annotations
@@ -12,11 +13,19 @@ from typing import ClassVar, cast
 
 from torch import nn
 
-from privet.adversaries.learned import Learned
 from privet.adversaries.network import Standard, readable
+from privet.adversaries.network_training import Learned
 from privet.adversaries.view import View
 from privet.data.dataset import Attribute
-from privet.nets.convolutions import RESIDUAL, SMALLEST, TRUNK, TRUNK_19, Classifier, Extractor, ResidualClassifier
+from privet.nets.convolutions import (
+    RESIDUAL,
+    SMALLEST,
+    TRUNK,
+    TRUNK_19,
+    Classifier,
+    Extractor,
+    ResidualClassifier,
+)
 
 FEW_CHANNELS = 16
 
@@ -28,10 +37,11 @@ def whole(shape: Sequence[int]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Default(Learned):
-    """Table 1's classifier: 3 x conv3-256, pool, 3 x conv3-512, pool, 3 x conv3-512, pool, 2 x fc-4096, fc.
+    """Table 1's classifier: 3 x conv3-256, pool, 3 x conv3-512, pool, 3 x conv3-512, pool, 2 x
+    fc-4096, fc.
 
-    V-CL#16 of Table 3 is the same plan, so there is no second adversary of that name. Maps too small for three poolings get
-    as many of the blocks as leave one step per axis.
+    V-CL#16 of Table 3 is the same plan, so there is no second adversary of that name. Maps too
+    small for three poolings get as many of the blocks as leave one step per axis.
     """
 
     plan: ClassVar[tuple[tuple[int, int], ...]] = TRUNK
@@ -39,7 +49,11 @@ class Default(Learned):
     title: ClassVar[str] = "the sources' classifier (Table 1)"
 
     def suits(self, view: View, attribute: Attribute) -> bool:
-        return (view.is_map or view.is_series) and min(cast(Sequence[int], view.shape[1:])) >= 2 and readable(attribute)
+        return (
+            (view.is_map or view.is_series)
+            and min(cast(Sequence[int], view.shape[1:])) >= 2
+            and readable(attribute)
+        )
 
     def build(self, view: View, outputs: int) -> nn.Module:
         shape = cast(Sequence[int], view.shape)
@@ -61,7 +75,8 @@ class VCL19(Default):
 
 @dataclass(frozen=True, kw_only=True)
 class ResCL(Learned):
-    """Table 3's Res-CL: residual steps of 128, 256 and 512 channels, mean, fc; one step of 64 before them on whole pictures."""
+    """Table 3's Res-CL: residual steps of 128, 256 and 512 channels, mean, fc; one step of 64
+    before them on whole pictures."""
 
     name: ClassVar[str] = "res-cl"
     title: ClassVar[str] = "Res-CL (Table 3)"
@@ -72,4 +87,6 @@ class ResCL(Learned):
     def build(self, view: View, outputs: int) -> nn.Module:
         shape = cast(Sequence[int], view.shape)
         steps = (64, *RESIDUAL) if whole(shape) else RESIDUAL
-        return nn.Sequential(Standard(shape[0]), ResidualClassifier(shape, outputs, self.width, steps))
+        return nn.Sequential(
+            Standard(shape[0]), ResidualClassifier(shape, outputs, self.width, steps)
+        )

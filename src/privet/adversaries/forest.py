@@ -1,6 +1,8 @@
-"""A forest of extremely randomised trees, on standardised and on whitened coordinates: many weak looks, averaged.
+"""A forest of extremely randomised trees, on standardised and on whitened coordinates: many weak
+looks, averaged.
 
-Source: Geurts, Ernst and Wehenkel, Extremely randomized trees, Machine Learning 63 (2006), 3-42 (scikit-learn's).
+Source: Geurts, Ernst and Wehenkel, Extremely randomized trees, Machine Learning 63 (2006), 3-42
+(scikit-learn's).
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from privet.adversaries.vectors import Answer, OnVectors, told, turned
-from privet.adversaries.white import as_they_are, whitening
+from privet.adversaries.vector_models import Answer, OnVectors, told, turned
+from privet.adversaries.whitening import as_they_are, whitening
 from privet.data.dataset import Array, Attribute
 
 
@@ -28,9 +30,16 @@ class Forest(OnVectors):
     def candidates(self, x: Tensor, y: Array, attribute: Attribute, seed: int) -> Iterator[Answer]:
         from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-        size = {"n_estimators": self.trees, "min_samples_leaf": self.leaf, "random_state": seed, "n_jobs": -1}
+        size = {
+            "n_estimators": self.trees,
+            "min_samples_leaf": self.leaf,
+            "random_state": seed,
+            "n_jobs": -1,
+        }
         kind = ExtraTreesClassifier if attribute.is_class else ExtraTreesRegressor
         for change in (as_they_are, whitening(x)):
             look = turned(change)
-            model = kind(**size).fit(look(x), y).set_params(n_jobs=1)  # one order of summing, one answer
+            model = (
+                kind(**size).fit(look(x), y).set_params(n_jobs=1)
+            )  # one order of summing, one answer
             yield told(model, look, attribute)

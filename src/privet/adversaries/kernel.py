@@ -1,8 +1,9 @@
 """Kernel ridge regression with a Gaussian kernel, by random Fourier features.
 
-With w ~ N(0, 1 / s^2) and b uniform in [0, 2 pi), the inner product of phi(x) = sqrt(2 / D) cos(w x + b) tends to
-exp(-|x - y|^2 / 2 s^2); the ridge solution in D coordinates is closed form. s is the median distance between records times
-a factor. Source: Rahimi and Recht, Random features for large-scale kernel machines, NeurIPS (2007).
+With w ~ N(0, 1 / s^2) and b uniform in [0, 2 pi), the inner product of phi(x) = sqrt(2 / D) cos(w x
++ b) tends to exp(-|x - y|^2 / 2 s^2); the ridge solution in D coordinates is closed form. s is the
+median distance between records times a factor. Source: Rahimi and Recht, Random features for
+large-scale kernel machines, NeurIPS (2007).
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from privet.adversaries.vectors import Answer, OnVectors, softmax
-from privet.adversaries.white import as_they_are, whitening
+from privet.adversaries.vector_models import Answer, OnVectors, softmax
+from privet.adversaries.whitening import as_they_are, whitening
 from privet.data.dataset import Array, Attribute
 
 SHARP = 8.0
-"""Ridge regression answers with shares that lie close together; this spreads them without changing their order."""
+"""Ridge regression answers with shares that lie close together; this spreads them without changing
+their order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +38,11 @@ class Kernel(OnVectors):
 
     def candidates(self, x: Tensor, y: Array, attribute: Attribute, seed: int) -> Iterator[Answer]:
         random = torch.Generator().manual_seed(seed)
-        targets = np.eye(attribute.classes)[y.astype(int)] if attribute.is_class else y[:, None].astype(np.float64)
+        targets = (
+            np.eye(attribute.classes)[y.astype(int)]
+            if attribute.is_class
+            else y[:, None].astype(np.float64)
+        )
         mean = targets.mean(0)
         wanted = torch.as_tensor(targets - mean, dtype=torch.float32, device=x.device)
         for change in (as_they_are, whitening(x)):
@@ -44,11 +50,19 @@ class Kernel(OnVectors):
             some = moved[torch.randperm(len(moved), generator=random)[:1000].to(x.device)]
             typical = float(torch.pdist(some).median()) if len(some) > 1 else 1.0
             for width in self.widths:
-                w = torch.randn(x.shape[1], self.features, generator=random).to(x.device) / (max(typical, 1e-12) * width)
+                w = torch.randn(x.shape[1], self.features, generator=random).to(x.device) / (
+                    max(typical, 1e-12) * width
+                )
                 b = (torch.rand(self.features, generator=random) * 2 * math.pi).to(x.device)
-                gram = torch.zeros(self.features, self.features, dtype=torch.float64, device=x.device)
-                cross = torch.zeros(self.features, wanted.shape[1], dtype=torch.float64, device=x.device)
-                for rows, told in zip(torch.split(moved, 4096), torch.split(wanted, 4096), strict=True):
+                gram = torch.zeros(
+                    self.features, self.features, dtype=torch.float64, device=x.device
+                )
+                cross = torch.zeros(
+                    self.features, wanted.shape[1], dtype=torch.float64, device=x.device
+                )
+                for rows, told in zip(
+                    torch.split(moved, 4096), torch.split(wanted, 4096), strict=True
+                ):
                     phi = torch.cos(rows @ w + b)
                     gram += (phi.T @ phi).double()
                     cross += (phi.T @ told).double()
@@ -58,9 +72,12 @@ class Kernel(OnVectors):
 
 
 def solve(gram: Tensor, cross: Tensor, ridge: float) -> Tensor:
-    """(G + ridge m I)^-1 c, m the mean of G's diagonal. Of features that are nearly the same, as many are where a release has few numbers,
-    G has eigenvalues that are rounding, and below 0: then the ridge is taken ten times larger until it covers them."""
-    floor = gram.diagonal().mean().clamp(min=1e-12) * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
+    """(G + ridge m I)^-1 c, m the mean of G's diagonal. Of features that are nearly the same, as
+    many are where a release has few numbers, G has eigenvalues that are rounding, and below 0: then
+    the ridge is taken ten times larger until it covers them."""
+    floor = gram.diagonal().mean().clamp(min=1e-12) * torch.eye(
+        len(gram), dtype=gram.dtype, device=gram.device
+    )
     root, failed = torch.linalg.cholesky_ex(gram + ridge * floor)
     if not int(failed):
         return torch.cholesky_solve(cross, root)
@@ -69,9 +86,21 @@ def solve(gram: Tensor, cross: Tensor, ridge: float) -> Tensor:
     return solve(gram, cross, 10 * ridge)
 
 
-def _answer(change: Callable[[Tensor], Tensor], w: Tensor, b: Tensor, weights: Tensor, mean: Array, is_class: bool) -> Answer:
+def _answer(
+    change: Callable[[Tensor], Tensor],
+    w: Tensor,
+    b: Tensor,
+    weights: Tensor,
+    mean: Array,
+    is_class: bool,
+) -> Answer:
     def answer(z: Tensor) -> Array:
-        out = torch.cat([torch.cos(change(rows) @ w + b) @ weights for rows in torch.split(z, 4096)]).double().cpu().numpy()
+        out = (
+            torch.cat([torch.cos(change(rows) @ w + b) @ weights for rows in torch.split(z, 4096)])
+            .double()
+            .cpu()
+            .numpy()
+        )
         return softmax(SHARP * (out + mean)) if is_class else np.asarray(out[:, 0] + mean[0])
 
     return answer

@@ -1,7 +1,8 @@
 """Logistic regression: what a straight cut can tell. A number is guessed by ridge regression.
 
-On standardised and on whitened coordinates: the same cuts, but a penalty on the weights means another thing in each, and where
-coordinates nearly repeat each other the cut that tells may need weights that only the second allows.
+On standardised and on whitened coordinates: the same cuts, but a penalty on the weights means
+another thing in each, and where coordinates nearly repeat each other the cut that tells may need
+weights that only the second allows.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from privet.adversaries.vectors import Answer, OnVectors, told, turned
-from privet.adversaries.white import as_they_are, whitening
+from privet.adversaries.vector_models import Answer, OnVectors, told, turned
+from privet.adversaries.whitening import as_they_are, whitening
 from privet.data.dataset import Array, Attribute
 
 
@@ -33,5 +34,9 @@ class Logistic(OnVectors):
             look = turned(change)
             rows = look(x)
             for strength in self.strengths:
-                cut = LogisticRegression(C=strength, max_iter=self.rounds, tol=1e-3) if attribute.is_class else Ridge(alpha=1 / strength)
+                cut = (
+                    LogisticRegression(C=strength, max_iter=self.rounds, tol=1e-3)
+                    if attribute.is_class
+                    else Ridge(alpha=1 / strength)
+                )
                 yield told(cut.fit(rows, y), look, attribute)

@@ -1,9 +1,11 @@
-"""Membership: from a person's released records, was this person in the data that the release was fitted on?
+"""Membership: from a person's released records, was this person in the data that the release was
+fitted on?
 
-Members are the people of *fit*; people of *attack*, *select* and *test* come from the same source and were never fitted on.
-The adversary knows some of both: it learns from known members and *attack* people, is chosen on other members and *select*
-people, and is counted on members and *test* people it has not seen. It answers per record; a person's answer is the mean of
-the log-odds of their records.
+Members are the people of *fit*; people of *attack*, *select* and *test* come from the same source
+and were never fitted on. The adversary knows some of both: it learns from known members and
+*attack* people, is chosen on other members and *select* people, and is counted on members and
+*test* people it has not seen. It answers per record; a person's answer is the mean of the log-odds
+of their records.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ from torch import Tensor
 from privet.adversaries.adversary import Tick, silent
 from privet.adversaries.reidentification import finite
 from privet.adversaries.released import Released
-from privet.adversaries.vectors import numpy
+from privet.adversaries.vector_models import numpy
 from privet.data.dataset import PARTS, Array, Dataset
-from privet.evidence.curves import Estimate, auc_over_people, tpr_over_people
 from privet.evidence.figures import Figure, People
 from privet.evidence.intervals import balanced_interval
 from privet.evidence.leakage import auc, best_threshold, confusion
-from privet.release import Release
+from privet.evidence.roc import Estimate, auc_over_people, tpr_over_people
+from privet.release.release import Release
 
 LEAST = 20
 """People a side, in each of the three pairs, below which the question is not asked."""
@@ -44,7 +46,8 @@ NEAR = (1, 5)
 """Neighbours whose distances are looked at."""
 
 SIDES = ("attack", "select", "test")
-"""Non-members to learn from, to choose on and to count on; members are dealt out to go with them."""
+"""Non-members to learn from, to choose on and to count on; members are dealt out to go with
+them."""
 
 Odds = Callable[[Tensor], Array]
 """Vectors (n, d) to the log-odds (n,) that each is of a member."""
@@ -66,9 +69,16 @@ class Answers(NamedTuple):
 
 
 def membership(
-    release: Release, data: Dataset, device: torch.device, seed: int = 0, tick: Tick = silent, *, raw: bool = True
+    release: Release,
+    data: Dataset,
+    device: torch.device,
+    seed: int = 0,
+    tick: Tick = silent,
+    *,
+    raw: bool = True,
 ) -> People | str:
-    """What members are told by, from released records and, with `raw`, from raw ones; or why the question cannot be asked."""
+    """What members are told by, from released records and, with `raw`, from raw ones; or why the
+    question cannot be asked."""
     groups = _deal(data, seed)
     if isinstance(groups, str):
         return groups
@@ -81,7 +91,9 @@ def membership(
     beside: dict[str, Figure] = {}
     if raw:
         identity = Release.identity(release.schema.plain)
-        beside = _attack(identity, groups, device, seed, lambda share: tick(first + (1 - first) * share))[1]
+        beside = _attack(
+            identity, groups, device, seed, lambda share: tick(first + (1 - first) * share)
+        )[1]
         if not beside["auc"].is_chance:
             note += (
                 " Raw records, in the form the release takes them, already tell these people apart: either the parts were not drawn at "
@@ -92,7 +104,8 @@ def membership(
 
 
 def _deal(data: Dataset, seed: int) -> dict[str, Asked] | str:
-    """For each of SIDES, its people and as many people of *fit*, who are in one of the three only."""
+    """For each of SIDES, its people and as many people of *fit*, who are in one of the three
+    only."""
     random = np.random.default_rng([seed, 3])
     people = {part: random.permutation(_sorted(data, part)) for part in ("fit", *SIDES)}
     sizes = np.array([len(people[part]) for part in SIDES])
@@ -111,7 +124,8 @@ def _deal(data: Dataset, seed: int) -> dict[str, Asked] | str:
 
 
 def _sorted(data: Dataset, part: str) -> Array:
-    """Codes of the people of a part, in the order of their first records in the source: not of their names."""
+    """Codes of the people of a part, in the order of their first records in the source: not of
+    their names."""
     there = np.flatnonzero(data.part_of == PARTS.index(part))
     there = there[np.argsort(data.rows[there], kind="stable")]
     codes, first = np.unique(data.people[there], return_index=True)
@@ -119,8 +133,9 @@ def _sorted(data: Dataset, part: str) -> Array:
 
 
 def _matched(data: Dataset, members: Array, others: Array, random: np.random.Generator) -> Asked:
-    """Records of both, with the same numbers of records per person on both sides: a mean over many varies less than one over
-    few, and would tell the sides apart where they differ in nothing else."""
+    """Records of both, with the same numbers of records per person on both sides: a mean over many
+    varies less than one over few, and would tell the sides apart where they differ in nothing
+    else."""
     key = random.random(int(data.rows.max()) + 1)[data.rows]
     order = np.lexsort((key, data.people))
     codes, start, count = np.unique(data.people[order], return_index=True, return_counts=True)
@@ -136,12 +151,16 @@ def _up_to(counts: Array) -> Array:
     return np.asarray(np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts))
 
 
-def _attack(release: Release, groups: dict[str, Asked], device: torch.device, seed: int, tick: Tick) -> tuple[str, dict[str, Figure]]:
+def _attack(
+    release: Release, groups: dict[str, Asked], device: torch.device, seed: int, tick: Tick
+) -> tuple[str, dict[str, Figure]]:
     torch.manual_seed(seed)
-    # Main directions are found on members and others alike: found on one side alone, they would fit it better, and that is no trace
-    # of the release.
+    # Main directions are found on members and others alike: found on one side alone, they would fit
+    # it better, and that is no trace of the release.
     known = Released(release, groups["attack"].data, [], device)
-    seen = {"attack": known} | {part: Released(release, groups[part].data, [], device, like=known) for part in SIDES[1:]}
+    seen = {"attack": known} | {
+        part: Released(release, groups[part].data, [], device, like=known) for part in SIDES[1:]
+    }
     x = finite(known.vectors())
     tick(0.2)
     best: tuple[float, str, Odds, Answers] | None = None
@@ -162,8 +181,13 @@ def _adversaries(x: Tensor, known: Asked, seed: int) -> Iterator[tuple[str, Odds
     """Ways to tell, fitted on the known people one after the other."""
     vectors, member = numpy(x), known.member
     for strength in (1e-3, 1e-1):
-        yield f"logistic regression (C = {strength:g})", _fitted(LogisticRegression(C=strength, max_iter=200), vectors, member, numpy)
-    trees = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, min_samples_leaf=10, random_state=seed)
+        yield (
+            f"logistic regression (C = {strength:g})",
+            _fitted(LogisticRegression(C=strength, max_iter=200), vectors, member, numpy),
+        )
+    trees = HistGradientBoostingClassifier(
+        max_iter=60, max_leaf_nodes=15, min_samples_leaf=10, random_state=seed
+    )
     yield "gradient boosting", _fitted(trees, vectors, member, numpy)
     near = _distances(x, known)
     line = make_pipeline(StandardScaler(), LogisticRegression())
@@ -180,25 +204,37 @@ def _fitted(model: Any, features: Array, member: Array, look: Callable[[Tensor],
 
 
 def _distances(x: Tensor, known: Asked) -> Callable[..., Array]:
-    """Logarithms of how far a record is from its nearest records of known members and of known others, and their differences.
+    """Logarithms of how far a record is from its nearest records of known members and of known
+    others, and their differences.
 
-    What a release remembers of the people it was fitted on moves them together. Known records are measured without those
-    of their own person, or the distances they are learned from would be shorter than those they are used on.
+    What a release remembers of the people it was fitted on moves them together. Known records are
+    measured without those of their own person, or the distances they are learned from would be
+    shorter than those they are used on.
     """
     codes = torch.as_tensor(known.data.people, device=x.device)
-    sides = [torch.as_tensor(np.flatnonzero(known.member == side), device=x.device) for side in (1, 0)]
+    sides = [
+        torch.as_tensor(np.flatnonzero(known.member == side), device=x.device) for side in (1, 0)
+    ]
 
     def near(z: Tensor, own: Array | None = None) -> Array:
         # No code is below -1: asked about unknown people, nobody's records are left out.
-        who = torch.full((len(z),), -2, device=x.device) if own is None else torch.as_tensor(own, device=x.device)
+        who = (
+            torch.full((len(z),), -2, device=x.device)
+            if own is None
+            else torch.as_tensor(own, device=x.device)
+        )
         step = max(1, AT_ONCE // len(x))
         columns = []
         for side in sides:
             found = []
             for part, person in zip(torch.split(z, step), torch.split(who, step), strict=True):
-                far = torch.cdist(part, x[side]).masked_fill(person[:, None] == codes[side], torch.inf)
+                far = torch.cdist(part, x[side]).masked_fill(
+                    person[:, None] == codes[side], torch.inf
+                )
                 found.append(far.topk(max(NEAR), largest=False).values)
-            columns.append(torch.cat(found)[:, [k - 1 for k in NEAR]].double().clamp(1e-6, 1e9).log())
+            columns.append(
+                torch.cat(found)[:, [k - 1 for k in NEAR]].double().clamp(1e-6, 1e9).log()
+            )
         members, others = columns
         return numpy(torch.cat([members, others, members - others], 1))
 
@@ -208,7 +244,9 @@ def _distances(x: Tensor, known: Asked) -> Callable[..., Array]:
 def _by_person(odds: Array, asked: Asked) -> Answers:
     """The mean of each person's log-odds; how many records there are does not enter."""
     _, first, place = np.unique(asked.data.people, return_index=True, return_inverse=True)
-    return Answers(asked.member[first], np.bincount(place, np.nan_to_num(odds)) / np.bincount(place))
+    return Answers(
+        asked.member[first], np.bincount(place, np.nan_to_num(odds)) / np.bincount(place)
+    )
 
 
 def _figures(answers: Answers, threshold: float) -> dict[str, Figure]:
@@ -218,12 +256,24 @@ def _figures(answers: Answers, threshold: float) -> dict[str, Figure]:
     assert area is not None and sure is not None, "both sides have people"
     table = confusion(answers.member, (answers.odds > threshold).astype(np.int64), 2)
     right, sizes = table.diagonal(), table.sum(1)
-    counted = Estimate(float((right / sizes).mean()), balanced_interval(right.tolist(), sizes.tolist()))
+    counted = Estimate(
+        float((right / sizes).mean()), balanced_interval(right.tolist(), sizes.tolist())
+    )
     return {
         "auc": _figure(area, len(people), 0.5, "AUC", "bootstrap over people 95 %"),
-        "balanced_accuracy": _figure(counted, len(people), 0.5, "balanced accuracy", "Clopper-Pearson per class, combined, 95 %"),
+        "balanced_accuracy": _figure(
+            counted,
+            len(people),
+            0.5,
+            "balanced accuracy",
+            "Clopper-Pearson per class, combined, 95 %",
+        ),
         "tpr_at_fpr_1_percent": _figure(
-            sure, len(people), 0.01, "share of members found while 1 % of others are flagged", "bootstrap over people 95 %"
+            sure,
+            len(people),
+            0.01,
+            "share of members found while 1 % of others are flagged",
+            "bootstrap over people 95 %",
         ),
     }
 

@@ -1,4 +1,5 @@
-"""k nearest neighbours: says what the released records closest to this one are. Tries several k, on standardised and whitened vectors."""
+"""k nearest neighbours: says what the released records closest to this one are. Tries several k, on
+standardised and whitened vectors."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from privet.adversaries.vectors import Answer, OnVectors
-from privet.adversaries.white import as_they_are, whitening
+from privet.adversaries.vector_models import Answer, OnVectors
+from privet.adversaries.whitening import as_they_are, whitening
 from privet.data.dataset import Array, Attribute
 
 AT_ONCE = 1 << 22
@@ -43,7 +44,8 @@ class Neighbours(OnVectors):
 
 
 def _near(change: Callable[[Tensor], Tensor], x: Tensor) -> Near:
-    """Keeps what it was last asked: whoever asks for the largest k first is told the smaller ones at once."""
+    """Keeps what it was last asked: whoever asks for the largest k first is told the smaller ones
+    at once."""
     among = change(x)
     last: list[Tensor] = []
 
@@ -59,7 +61,8 @@ def _vote(nearest_of: Near, targets: Tensor, start: Tensor, k: int, is_class: bo
     def answer(z: Tensor) -> Array:
         near = nearest_of(z, k)
         told = targets[near].sum(1)
-        # One more voice, the prior's, so that no class is ever called impossible and ties are broken by how common it is.
+        # One more voice, the prior's, so that no class is ever called impossible and ties are
+        # broken by how common it is.
         told = (told + start) / (near.shape[1] + 1) if is_class else told / near.shape[1]
         table = told.cpu().numpy()
         return table if is_class else table[:, 0]
@@ -70,4 +73,6 @@ def _vote(nearest_of: Near, targets: Tensor, start: Tensor, k: int, is_class: bo
 def nearest(z: Tensor, among: Tensor, k: int) -> Tensor:
     """Places (n, k) of the k rows of `among` closest to each row of z, the closest first."""
     step = max(1, AT_ONCE // max(len(among), 1))
-    return torch.cat([torch.cdist(part, among).topk(k, largest=False).indices for part in torch.split(z, step)])
+    return torch.cat(
+        [torch.cdist(part, among).topk(k, largest=False).indices for part in torch.split(z, step)]
+    )

@@ -11,25 +11,29 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.adversaries.learned import Learned
+from privet.adversaries.network_training import Learned
 from privet.adversaries.view import View
 from privet.data.dataset import Attribute
 from privet.nets.convolutions import prepare, scaled
 
 TINY = 1e-10
-"""Added to a variance. Far below what batch normalisation adds: what is released small is released all the same."""
+"""Added to a variance. Far below what batch normalisation adds: what is released small is released
+all the same."""
 LIMIT = 30.0
-"""Deviations from the mean at which a value is cut: a channel that hardly varied in training must not drown the others."""
+"""Deviations from the mean at which a value is cut: a channel that hardly varied in training must
+not drown the others."""
 SLOWEST = 0.01
 """Least weight of a new batch in the mean and variance; before that, all batches weigh the same."""
 
 
 class Standard(nn.Module):
-    """(z - mean) / deviation of every channel, from the records seen in training; bytes are pictures and become [-1, 1].
+    """(z - mean) / deviation of every channel, from the records seen in training; bytes are
+    pictures and become [-1, 1].
 
-    A released record may have any scale and offset, and in bfloat16 a large offset rounds the rest away. Unlike batch
-    normalisation this is the same function in training and afterwards. `z` is (records, channels) or (records, channels, ...);
-    `where`, (records, positions), leaves the padding of texts out.
+    A released record may have any scale and offset, and in bfloat16 a large offset rounds the rest
+    away. Unlike batch normalisation this is the same function in training and afterwards. `z` is
+    (records, channels) or (records, channels, ...); `where`, (records, positions), leaves the
+    padding of texts out.
     """
 
     mean: Tensor
@@ -46,7 +50,9 @@ class Standard(nn.Module):
         if z.dtype == torch.uint8:
             return prepare(z)
         z = z.float()
-        mean, variance = self._learn(z.detach(), where) if self.training else (self.mean, self.variance)
+        mean, variance = (
+            self._learn(z.detach(), where) if self.training else (self.mean, self.variance)
+        )
         shape = (1, -1, *(1,) * (z.dim() - 2))
         return ((z - mean.view(shape)) * (variance + TINY).rsqrt().view(shape)).clamp(-LIMIT, LIMIT)
 
@@ -60,7 +66,8 @@ class Standard(nn.Module):
             variance = ((z - mean[:, None]).square() * weight).sum(axes)
         self.batches += 1
         share = self.batches.reciprocal().clamp(min=SLOWEST)
-        # What this step uses are new tensors: its backward pass still needs them when the next step has moved the buffers.
+        # What this step uses are new tensors: its backward pass still needs them when the next step
+        # has moved the buffers.
         mean, variance = self.mean.lerp(mean, share), self.variance.lerp(variance, share)
         self.mean.copy_(mean)
         self.variance.copy_(variance)
@@ -68,8 +75,8 @@ class Standard(nn.Module):
 
 
 class Dropout(nn.Module):
-    """Leaves numbers out by lot, to 1 / 256 of the share. On a CPU eight lots are cast at once: one by one they would take a quarter of
-    the time of a step."""
+    """Leaves numbers out by lot, to 1 / 256 of the share. On a CPU eight lots are cast at once: one
+    by one they would take a quarter of the time of a step."""
 
     def __init__(self, share: float) -> None:
         super().__init__()
@@ -80,13 +87,18 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return F.dropout(x, 1 - self.kept / 256)
-        return x * lots(x.shape, self.kept, torch.default_generator).to(x.dtype).mul_(256 / self.kept)
+        return x * lots(x.shape, self.kept, torch.default_generator).to(x.dtype).mul_(
+            256 / self.kept
+        )
 
 
 def lots(shape: Sequence[int], kept: int, dice: torch.Generator) -> Tensor:
-    """True for `kept` of 256 on average, on the device of the dice: bytes, because they are eight for one draw."""
+    """True for `kept` of 256 on average, on the device of the dice: bytes, because they are eight
+    for one draw."""
     count = math.prod(shape)
-    drawn = torch.empty((count + 7) // 8, dtype=torch.int64, device=dice.device).random_(-(2**63), None, generator=dice)
+    drawn = torch.empty((count + 7) // 8, dtype=torch.int64, device=dice.device).random_(
+        -(2**63), None, generator=dice
+    )
     return drawn.view(torch.uint8)[:count].view(*shape) < kept
 
 
@@ -96,7 +108,12 @@ class Step(nn.Module):
     def __init__(self, size: int, dropout: float) -> None:
         super().__init__()
         self.body = nn.Sequential(
-            nn.LayerNorm(size), nn.Linear(size, 2 * size), nn.GELU(), Dropout(dropout), nn.Linear(2 * size, size), Dropout(dropout)
+            nn.LayerNorm(size),
+            nn.Linear(size, 2 * size),
+            nn.GELU(),
+            Dropout(dropout),
+            nn.Linear(2 * size, size),
+            Dropout(dropout),
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -110,7 +127,8 @@ def readable(attribute: Attribute) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Deep(Learned):
-    """A residual multi-layer perceptron, after Gorishniy and others, "Revisiting deep learning models for tabular data" (2021)."""
+    """A residual multi-layer perceptron, after Gorishniy and others, "Revisiting deep learning
+    models for tabular data" (2021)."""
 
     steps: int = 3
     size: int = 256
@@ -126,4 +144,6 @@ class Deep(Learned):
         assert columns is not None, "suits() lets vectors pass only"
         first = nn.Sequential(nn.Linear(columns, size), nn.GELU())
         steps = [Step(size, self.dropout) for _ in range(self.steps)]
-        return nn.Sequential(Standard(columns), first, *steps, nn.LayerNorm(size), nn.Linear(size, outputs))
+        return nn.Sequential(
+            Standard(columns), first, *steps, nn.LayerNorm(size), nn.Linear(size, outputs)
+        )

@@ -1,8 +1,10 @@
-"""Quadratic discriminant: a Gaussian per class, which sees what lies in variances and in pairs of coordinates, as XOR does.
+"""Quadratic discriminant: a Gaussian per class, which sees what lies in variances and in pairs of
+coordinates, as XOR does.
 
-score_c(x) = log p_c - 1/2 log det S_c - 1/2 (x - m_c)' S_c^-1 (x - m_c), with S_c = (1 - a) S_c + a S drawn towards the
-covariance S of all records, and a little towards its mean eigenvalue. Source: Friedman, Regularized discriminant analysis,
-Journal of the American Statistical Association 84 (1989), 165-175.
+score_c(x) = log p_c - 1/2 log det S_c - 1/2 (x - m_c)' S_c^-1 (x - m_c), with S_c = (1 - a) S_c + a
+S drawn towards the covariance S of all records, and a little towards its mean eigenvalue. Source:
+Friedman, Regularized discriminant analysis, Journal of the American Statistical Association 84
+(1989), 165-175.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from privet.adversaries.vectors import Answer, OnVectors, softmax
+from privet.adversaries.vector_models import Answer, OnVectors, softmax
 from privet.adversaries.view import View
 from privet.data.dataset import Array, Attribute
 
@@ -24,7 +26,8 @@ from privet.data.dataset import Array, Attribute
 class Quadratic(OnVectors):
     shrinkages: tuple[float, ...] = (0.02, 0.1, 0.3, 0.6, 0.9)
     columns: int = 256
-    """Most coordinates to look at: the first, which are the main directions where there are many."""
+    """Most coordinates to look at: the first, which are the main directions where there are
+    many."""
     name: ClassVar[str] = "quadratic"
     title: ClassVar[str] = "quadratic discriminant"
 
@@ -36,7 +39,11 @@ class Quadratic(OnVectors):
         codes = torch.as_tensor(y, device=x.device)
         size = rows.shape[1]
         pooled = _covariance(rows)
-        floor = 1e-4 * pooled.diagonal().mean().clamp(min=1e-12) * torch.eye(size, dtype=rows.dtype, device=x.device)
+        floor = (
+            1e-4
+            * pooled.diagonal().mean().clamp(min=1e-12)
+            * torch.eye(size, dtype=rows.dtype, device=x.device)
+        )
         means, covariances, log_prior = [], [], []
         for c in range(attribute.classes):
             own = rows[codes == c]
@@ -46,12 +53,17 @@ class Quadratic(OnVectors):
             log_prior.append(float(np.log(len(own) / len(rows))) if enough else -30.0)
         prior = torch.tensor(log_prior, dtype=rows.dtype, device=x.device)
         for shrinkage in self.shrinkages:
-            factors = [torch.linalg.cholesky((1 - shrinkage) * s + shrinkage * pooled + floor) for s in covariances]
+            factors = [
+                torch.linalg.cholesky((1 - shrinkage) * s + shrinkage * pooled + floor)
+                for s in covariances
+            ]
 
             def answer(z: Tensor, factors: list[Tensor] = factors) -> Array:
                 scores = []
                 for mean, factor in zip(means, factors, strict=True):
-                    apart = torch.linalg.solve_triangular(factor, (z[:, : self.columns].double() - mean).T, upper=False)
+                    apart = torch.linalg.solve_triangular(
+                        factor, (z[:, : self.columns].double() - mean).T, upper=False
+                    )
                     scores.append(-0.5 * apart.square().sum(0) - factor.diagonal().log().sum())
                 return softmax((torch.stack(scores, 1) + prior).cpu().numpy())
 

@@ -1,8 +1,9 @@
 """Rebuilder: the decoder of somebody who tries harder than the sources did.
 
-A residual network that takes released records of any shape (`nets.rebuilder`), learned with AdamW and one cycle of the rate.
-Of pictures it makes L1 + (1 - SSIM) small: the absolute error alone gives blurred pictures that are close in PSNR and show
-little. It knows the release, so it also learns from mirrored pictures, released anew.
+A residual network that takes released records of any shape (`nets.rebuilder`), learned with AdamW
+and one cycle of the rate. Of pictures it makes L1 + (1 - SSIM) small: the absolute error alone
+gives blurred pictures that are close in PSNR and show little. It knows the release, so it also
+learns from mirrored pictures, released anew.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from privet.adversaries.decoder import Reconstruction
-from privet.adversaries.learned import cycle
+from privet.adversaries.network_training import cycle
 from privet.adversaries.released import Released, View
 from privet.data.schema import Schema
-from privet.device import place
 from privet.evidence.distortion import similarity
 from privet.nets.convolutions import prepare
+from privet.nets.device import place
 from privet.nets.rebuilder import Standard, rebuilder
 
 ENOUGH = 20_000
@@ -44,7 +45,9 @@ class Rebuilder(Reconstruction):
     def build(self, seen: Released, schema: Schema, mean: Tensor) -> nn.Module:
         net = place(rebuilder(schema, seen.view.shape, self.width, mean), seen.feed.device)
         if isinstance(net.standard, Standard):
-            net.standard.learn(prepare(z) for z, _ in islice(seen.batches(512, seed=0), -(-ENOUGH // 512)))
+            net.standard.learn(
+                prepare(z) for z, _ in islice(seen.batches(512, seed=0), -(-ENOUGH // 512))
+            )
         return net
 
     def rate(self, done: float) -> float:
@@ -57,4 +60,6 @@ class Rebuilder(Reconstruction):
 
     def distance(self, made: Tensor, x: Tensor, view: View) -> Tensor:
         plain = super().distance(made, x, view)
-        return plain + 1 - similarity(made, x.float())[0].mean() if x.dtype == torch.uint8 else plain
+        return (
+            plain + 1 - similarity(made, x.float())[0].mean() if x.dtype == torch.uint8 else plain
+        )

@@ -8,8 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from privet.adversaries.learned import Learned
 from privet.adversaries.network import Standard, readable
+from privet.adversaries.network_training import Learned
 from privet.adversaries.view import View
 from privet.data.dataset import Attribute
 from privet.nets.convolutions import scaled
@@ -20,9 +20,11 @@ SPREAD = 0.1
 
 
 class Words(nn.Module):
-    """A text as vectors (records, words, size), zero at the padding, and which positions hold a word.
+    """A text as vectors (records, words, size), zero at the padding, and which positions hold a
+    word.
 
-    In training whole words are left out at random (Iyyer and others, "Deep unordered composition", ACL 2015).
+    In training whole words are left out at random (Iyyer and others, "Deep unordered composition",
+    ACL 2015).
     """
 
     def __init__(self, view: View, size: int, dropout: float) -> None:
@@ -39,13 +41,22 @@ class Words(nn.Module):
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
         ids = not z.is_floating_point()
         where = reached(z != 0 if ids else present(z))
-        x: Tensor = self.words(z) if ids else self.project(self.standard(z.transpose(1, 2), where).transpose(1, 2))
-        kept = where & (torch.rand(where.shape, device=z.device) >= self.dropout) if self.training else where
+        x: Tensor = (
+            self.words(z)
+            if ids
+            else self.project(self.standard(z.transpose(1, 2), where).transpose(1, 2))
+        )
+        kept = (
+            where & (torch.rand(where.shape, device=z.device) >= self.dropout)
+            if self.training
+            else where
+        )
         return x * kept.unsqueeze(2), where
 
 
 def reached(where: Tensor) -> Tensor:
-    """Every position up to the last that holds a word; the first always, so that an empty text has an answer too."""
+    """Every position up to the last that holds a word; the first always, so that an empty text has
+    an answer too."""
     position = torch.arange(where.shape[1], device=where.device)
     return position <= (where * position).amax(1, keepdim=True)
 
@@ -58,22 +69,31 @@ class BothWays(nn.Module):
         self.onward, self.back = (nn.LSTM(inside, size, batch_first=True) for _ in range(2))
 
     def forward(self, x: Tensor, turned: Tensor) -> Tensor:
-        """`turned` (records, words): for each position, the one it has when the text is read from its last word."""
+        """`turned` (records, words): for each position, the one it has when the text is read from
+        its last word."""
         back = _take(self.back(_take(x, turned))[0], turned)
         return torch.cat([self.onward(x)[0], back], dim=2)
 
 
 class Reader(nn.Module):
-    """Two layers in both directions; each unit's largest value and its last one are what is judged."""
+    """Two layers in both directions; each unit's largest value and its last one are what is
+    judged."""
 
-    def __init__(self, view: View, outputs: int, width: float, word_dropout: float, dropout: float) -> None:
+    def __init__(
+        self, view: View, outputs: int, width: float, word_dropout: float, dropout: float
+    ) -> None:
         super().__init__()
         size, hidden = scaled(300, width), scaled(150, width)
         self.size = hidden
         self.words = Words(view, size, word_dropout)
         self.first, self.second = BothWays(size, hidden), BothWays(2 * hidden, hidden)
         self.between = nn.Dropout(dropout)
-        self.head = nn.Sequential(nn.Dropout(dropout), nn.Linear(4 * hidden, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
+        self.head = nn.Sequential(
+            nn.Dropout(dropout),
+            nn.Linear(4 * hidden, hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, outputs),
+        )
 
     def forward(self, z: Tensor) -> Tensor:
         x, where = self.words(z)
@@ -92,7 +112,8 @@ def _take(x: Tensor, positions: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrent(Learned):
-    """The sizes of TIPRDC's Table 2 (embedding 300, two LSTM layers of 300), half of each layer for either direction."""
+    """The sizes of TIPRDC's Table 2 (embedding 300, two LSTM layers of 300), half of each layer for
+    either direction."""
 
     word_dropout: float = 0.15
     dropout: float = 0.2

@@ -1,10 +1,12 @@
 """Re-identification: of one released record, whose other released record is among many?
 
-Of every person with two records or more, one record is in a gallery under the person's name and another is the probe. The
-adversary orders the gallery by how likely each entry is of the probe's person. It learns its measure of likeness from the
-*attack* people, the strongest measure is chosen on *select*, and shares of people found are counted on *test*.
+Of every person with two records or more, one record is in a gallery under the person's name and
+another is the probe. The adversary orders the gallery by how likely each entry is of the probe's
+person. It learns its measure of likeness from the *attack* people, the strongest measure is chosen
+on *select*, and shares of people found are counted on *test*.
 
-All measures have the form  score(probe, gallery) = f(probe) . f(gallery) + b(gallery),  so that ranking is one matrix product.
+All measures have the form  score(probe, gallery) = f(probe) . f(gallery) + b(gallery),  so that
+ranking is one matrix product.
 """
 
 from __future__ import annotations
@@ -20,24 +22,28 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.adversaries.adversary import Tick, silent
-from privet.adversaries.learned import cycle
+from privet.adversaries.network_training import cycle
 from privet.adversaries.released import Released
-from privet.adversaries.white import whitening
+from privet.adversaries.whitening import whitening
 from privet.data.dataset import Array
 from privet.evidence.figures import Figure, People
 from privet.evidence.intervals import clopper_pearson
-from privet.replay import Replayed, adamw, descend, set_rate
+from privet.train.cuda_graph import Replayed, adamw, descend, set_rate
 
 LEAST = 10
-"""People with two records that a measure needs to be learned from, and as many others to be chosen on."""
+"""People with two records that a measure needs to be learned from, and as many others to be chosen
+on."""
 DRAWS = 4
-"""Draws of gallery and probe that a measure is chosen by; what is reported is one draw, so that every person counts once."""
+"""Draws of gallery and probe that a measure is chosen by; what is reported is one draw, so that
+every person counts once."""
 AT_ONCE = 1 << 22
 """Scores held at a time."""
 SHRINK = (0.02, 0.3)
-"""How far the within-person covariance is drawn to its mean: little where there are many people, much where there are few."""
+"""How far the within-person covariance is drawn to its mean: little where there are many people,
+much where there are few."""
 DIRECTIONS = 256
-"""Coordinates of the two-covariance model that are kept: those in which one person's records differ least, next to all records."""
+"""Coordinates of the two-covariance model that are kept: those in which one person's records differ
+least, next to all records."""
 BATCH = 128
 """People in a batch of the learned embedding."""
 STEPS = 400
@@ -57,11 +63,18 @@ class Linked:
     """top_1 and top_5."""
     adversary: str
     select: dict[str, float] = field(default_factory=dict)
-    """Mean reciprocal rank of every measure on the people it was chosen by; empty where there were too few to choose."""
+    """Mean reciprocal rank of every measure on the people it was chosen by; empty where there were
+    too few to choose."""
 
 
-def reidentification(parts: Mapping[str, Released], raw: Mapping[str, Released] | None, seed: int = 0, tick: Tick = silent) -> People | str:
-    """The attack on released records and, where they are given, on raw ones; or the reason why it is not possible."""
+def reidentification(
+    parts: Mapping[str, Released],
+    raw: Mapping[str, Released] | None,
+    seed: int = 0,
+    tick: Tick = silent,
+) -> People | str:
+    """The attack on released records and, where they are given, on raw ones; or the reason why it
+    is not possible."""
     first = 0.5 if raw else 1.0
     found = reidentify(parts, seed, lambda share: tick(first * share))
     if isinstance(found, str):
@@ -73,13 +86,21 @@ def reidentification(parts: Mapping[str, Released], raw: Mapping[str, Released] 
     )
     if not found.select:
         note += f" Fewer than {LEAST} other people have two records, so no measure of likeness was learned or chosen: a weak attack."
-    return People("re-identification", found.adversary, found.figures, {} if isinstance(beside, str) else beside.figures, note)
+    return People(
+        "re-identification",
+        found.adversary,
+        found.figures,
+        {} if isinstance(beside, str) else beside.figures,
+        note,
+    )
 
 
 def reidentify(parts: Mapping[str, Released], seed: int = 0, tick: Tick = silent) -> Linked | str:
-    """How many *test* people are found first, and among the first five; or why that cannot be asked.
+    """How many *test* people are found first, and among the first five; or why that cannot be
+    asked.
 
-    `parts` holds *attack*, *select* and *test*. Neither the order of the records nor the names of people change a draw.
+    `parts` holds *attack*, *select* and *test*. Neither the order of the records nor the names of
+    people change a draw.
     """
     test = parts["test"]
     if test.data.person is None:
@@ -103,9 +124,17 @@ def reidentify(parts: Mapping[str, Released], seed: int = 0, tick: Tick = silent
             learned = _two_covariances(vectors["attack"], attack.people)
             measures |= learned
             tick(0.2)
-            start = max(learned.values(), key=lambda measure: _reciprocal(measure, vectors["select"], parts["select"], seed))
-            measures["learned embedding"] = _embedding(start, attack, parts["select"], seed, lambda share: tick(0.2 + 0.7 * share))
-        scores = {name: _reciprocal(measure, vectors[judge], parts[judge], seed) for name, measure in measures.items()}
+            start = max(
+                learned.values(),
+                key=lambda measure: _reciprocal(measure, vectors["select"], parts["select"], seed),
+            )
+            measures["learned embedding"] = _embedding(
+                start, attack, parts["select"], seed, lambda share: tick(0.2 + 0.7 * share)
+            )
+        scores = {
+            name: _reciprocal(measure, vectors[judge], parts[judge], seed)
+            for name, measure in measures.items()
+        }
         chosen = max(scores, key=lambda name: scores[name])
     # Noise that was looked at while choosing is not the noise that is counted on.
     places = _places(measures[chosen], finite(test.vectors()), *_pairs(test, seed), seed)
@@ -116,16 +145,20 @@ def reidentify(parts: Mapping[str, Released], seed: int = 0, tick: Tick = silent
 def _figure(places: Array, k: int) -> Figure:
     n, found = len(places), int((places < k).sum())
     low, high = clopper_pearson(found, n)
-    measure = "share of people found first" if k == 1 else f"share of people found among the first {k}"
+    measure = (
+        "share of people found first" if k == 1 else f"share of people found among the first {k}"
+    )
     return Figure(found / n, low, high, n, min(k / n, 1.0), measure=measure)
 
 
 def _pairs(seen: Released, seed: int) -> tuple[Array, Array]:
-    """For every person with two records or more, where one is that goes into the gallery, and one that is the probe."""
+    """For every person with two records or more, where one is that goes into the gallery, and one
+    that is the probe."""
     rows, people = seen.data.rows, seen.people
     if not len(rows):
         return rows, rows
-    # A number per record of the source, so that the draw is of the records and not of their places in this view.
+    # A number per record of the source, so that the draw is of the records and not of their places
+    # in this view.
     key = np.random.default_rng([seed, 1]).random(int(rows.max()) + 1)[rows]
     order = np.lexsort((key, people))
     who = people[order]
@@ -137,7 +170,8 @@ def _pairs(seen: Released, seed: int) -> tuple[Array, Array]:
 
 @torch.no_grad()
 def _places(measure: Likeness, x: Tensor, gallery: Array, probe: Array, seed: int) -> Array:
-    """How many people stand before the right one in the list of each probe; equals are in a random order."""
+    """How many people stand before the right one in the list of each probe; equals are in a random
+    order."""
     features, offset = measure(x)
     among, own = (torch.as_tensor(where, device=x.device) for where in (gallery, probe))
     listed, bonus = features[among], offset[among]
@@ -148,14 +182,19 @@ def _places(measure: Likeness, x: Tensor, gallery: Array, probe: Array, seed: in
         right = score.diagonal(start)[:, None]
         counts.append(torch.stack([(score > right).sum(1), (score == right).sum(1)]))
     before, equal = torch.cat(counts, 1).cpu().numpy()
-    return np.asarray(before + np.floor(np.random.default_rng([seed, 2]).random(len(own)) * equal), dtype=np.int64)
+    return np.asarray(
+        before + np.floor(np.random.default_rng([seed, 2]).random(len(own)) * equal), dtype=np.int64
+    )
 
 
 def _reciprocal(measure: Likeness, x: Tensor, seen: Released, seed: int) -> float:
-    """Mean over people of 1 / (place of the right person), which moves with every place and not only with the first."""
+    """Mean over people of 1 / (place of the right person), which moves with every place and not
+    only with the first."""
     features = measure(x)
     draws = [_pairs(seen, seed + 1 + draw) for draw in range(DRAWS)]
-    return float(np.mean([1 / (1 + _places(lambda _: features, x, *pairs, seed)) for pairs in draws]))
+    return float(
+        np.mean([1 / (1 + _places(lambda _: features, x, *pairs, seed)) for pairs in draws])
+    )
 
 
 def finite(x: Tensor) -> Tensor:
@@ -164,7 +203,8 @@ def finite(x: Tensor) -> Tensor:
 
 
 def _unstretched(seen: Released) -> Callable[[Tensor], Tensor]:
-    """Long records come as main directions that all vary alike; this gives each its own spread back."""
+    """Long records come as main directions that all vary alike; this gives each its own spread
+    back."""
     directions = seen.flattening.directions
     return lambda x: x if directions is None else x / directions.norm(dim=0)
 
@@ -183,23 +223,28 @@ def _features(measure: Likeness) -> Callable[[Tensor], Tensor]:
 def _two_covariances(x: Tensor, people: Array) -> dict[str, Likeness]:
     """Likeness by how much people differ from each other and how much one person's records do.
 
-    A record is m + y + e, with y ~ N(0, B) the person and e ~ N(0, W) the record. In coordinates u in which B + W = I and
-    W = diag(w), the log-likelihood ratio of "the same person" to "two people" is, with r = (1 - w) / w and v = u / sqrt(w),
+    A record is m + y + e, with y ~ N(0, B) the person and e ~ N(0, W) the record. In coordinates u
+    in which B + W = I and W = diag(w), the log-likelihood ratio of "the same person" to "two
+    people" is, with r = (1 - w) / w and v = u / sqrt(w),
 
         sum over coordinates of  r / (1 + 2r) v v'  -  r^2 / (2 (1 + r) (1 + 2r)) (v^2 + v'^2)
 
-    The second way takes the cosine of its features instead, which records of unusual length do not upset. W comes from the
-    people with two records or more; w is drawn to its mean by each of SHRINK, since few people show little of it.
+    The second way takes the cosine of its features instead, which records of unusual length do not
+    upset. W comes from the people with two records or more; w is drawn to its mean by each of
+    SHRINK, since few people show little of it.
 
-    Sources: Brummer and de Villiers, The speaker partitioning problem, Odyssey (2010) (the two-covariance model); Ioffe,
-    Probabilistic linear discriminant analysis, ECCV (2006).
+    Sources: Brummer and de Villiers, The speaker partitioning problem, Odyssey (2010) (the
+    two-covariance model); Ioffe, Probabilistic linear discriminant analysis, ECCV (2006).
     """
     white = whitening(x)
     z = white(x).double()
     _, codes = np.unique(people, return_inverse=True)
     place = torch.as_tensor(codes, device=x.device)
     count = torch.bincount(place).double()
-    mean = torch.zeros(len(count), z.shape[1], dtype=z.dtype, device=z.device).index_add_(0, place, z) / count[:, None]
+    mean = (
+        torch.zeros(len(count), z.shape[1], dtype=z.dtype, device=z.device).index_add_(0, place, z)
+        / count[:, None]
+    )
     apart = z - mean[place]
     within, turn = torch.linalg.eigh(apart.T @ apart / (len(z) - len(count)))
     middle = float(within.clamp(0, 1).mean())
@@ -208,7 +253,10 @@ def _two_covariances(x: Tensor, people: Array) -> dict[str, Likeness]:
     def ratio(shrink: float) -> Likeness:
         w = ((1 - shrink) * within + shrink * middle).clamp(min=1e-6)
         r = (1 - w) / w
-        features, penalty = turn * (r / (1 + 2 * r) / w).sqrt(), r**2 / (2 * (1 + r) * (1 + 2 * r)) / w
+        features, penalty = (
+            turn * (r / (1 + 2 * r) / w).sqrt(),
+            r**2 / (2 * (1 + r) * (1 + 2 * r)) / w,
+        )
 
         def measure(x: Tensor) -> tuple[Tensor, Tensor]:
             z = white(x).double()
@@ -218,35 +266,47 @@ def _two_covariances(x: Tensor, people: Array) -> dict[str, Likeness]:
 
     ratios = {shrink: ratio(shrink) for shrink in SHRINK}
     measures = {f"two-covariance model (shrinkage {s:g})": measure for s, measure in ratios.items()}
-    cosines = {f"cosine in the two-covariance model (shrinkage {s:g})": _cosine(_features(measure)) for s, measure in ratios.items()}
+    cosines = {
+        f"cosine in the two-covariance model (shrinkage {s:g})": _cosine(_features(measure))
+        for s, measure in ratios.items()
+    }
     return measures | cosines
 
 
 class Embedding(nn.Module):
-    """f + g(f): starts as the features f of a measure that needs no training, since the last layer of g starts at zero."""
+    """f + g(f): starts as the features f of a measure that needs no training, since the last layer
+    of g starts at zero."""
 
     def __init__(self, features: int, hidden: int = 256) -> None:
         super().__init__()
         last = nn.Linear(hidden, features)
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
-        self.bend = nn.Sequential(nn.Linear(features, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Dropout(0.3), last)
+        self.bend = nn.Sequential(
+            nn.Linear(features, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Dropout(0.3), last
+        )
         self.sharpness = nn.Parameter(torch.tensor(math.log(10.0)))
 
     def forward(self, f: Tensor) -> Tensor:
         return F.normalize(f + self.bend(f), dim=1)
 
 
-def _embedding(start: Likeness, attack: Released, select: Released, seed: int, tick: Tick) -> Likeness:
-    """A network that brings two records of one person together and those of others apart; the state best on *select* is kept.
+def _embedding(
+    start: Likeness, attack: Released, select: Released, seed: int, tick: Tick
+) -> Likeness:
+    """A network that brings two records of one person together and those of others apart; the state
+    best on *select* is kept.
 
-    For a batch of people with records a and b, e their embeddings and t a learned sharpness, both ways round::
+    For a batch of people with records a and b, e their embeddings and t a learned sharpness, both
+    ways round::
 
         loss = - mean over i of log  exp(t e(a_i) . e(b_i)) / sum over j of exp(t e(a_i) . e(b_j))
 
-    Two records of each person are drawn anew in every epoch, with fresh noise where the release has any.
+    Two records of each person are drawn anew in every epoch, with fresh noise where the release has
+    any.
 
-    Source: van den Oord, Li and Vinyals, Representation learning with contrastive predictive coding, arXiv:1807.03748 (2018).
+    Source: van den Oord, Li and Vinyals, Representation learning with contrastive predictive
+    coding, arXiv:1807.03748 (2018).
     """
     torch.manual_seed(seed)
     people = len(_pairs(attack, seed)[0])
@@ -271,7 +331,9 @@ def _embedding(start: Likeness, attack: Released, select: Released, seed: int, t
     def learn(both: Tensor) -> None:
         left, right = net(both / spread).chunk(2)
         likeness = net.sharpness.exp().clamp(max=100) * left @ right.T
-        descend((F.cross_entropy(likeness, truth) + F.cross_entropy(likeness.T, truth)) / 2, optimiser)
+        descend(
+            (F.cross_entropy(likeness, truth) + F.cross_entropy(likeness.T, truth)) / 2, optimiser
+        )
 
     step = Replayed(learn)
     for epoch in range(epochs):
@@ -279,7 +341,9 @@ def _embedding(start: Likeness, attack: Released, select: Released, seed: int, t
             features = start(finite(attack.vectors()))[0]
         net.train()
         order = np.random.default_rng([seed, epoch]).permutation(people)[: steps * size]
-        pairs = np.stack(_pairs(attack, seed + 1_000_003 * (epoch + 1)))[:, order].reshape(2, steps, size)
+        pairs = np.stack(_pairs(attack, seed + 1_000_003 * (epoch + 1)))[:, order].reshape(
+            2, steps, size
+        )
         for done, batch in enumerate(torch.as_tensor(pairs, device=features.device).unbind(1)):
             set_rate(optimiser, RATE * cycle((epoch * steps + done) / (epochs * steps)))
             step(features[batch.flatten()])

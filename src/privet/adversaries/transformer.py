@@ -9,8 +9,8 @@ from typing import ClassVar, cast
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.adversaries.learned import Learned
 from privet.adversaries.network import Standard, readable
+from privet.adversaries.network_training import Learned
 from privet.adversaries.recurrent import Words
 from privet.adversaries.view import View
 from privet.data.dataset import Attribute
@@ -21,9 +21,14 @@ STRETCHES = 32
 
 
 class OfText(nn.Module):
-    def __init__(self, view: View, outputs: int, size: int, layers: int, word_dropout: float, dropout: float) -> None:
+    def __init__(
+        self, view: View, outputs: int, size: int, layers: int, word_dropout: float, dropout: float
+    ) -> None:
         super().__init__()
-        self.words, self.encoder = Words(view, size, word_dropout), Encoder(size, outputs, layers, dropout)
+        self.words, self.encoder = (
+            Words(view, size, word_dropout),
+            Encoder(size, outputs, layers, dropout),
+        )
 
     def forward(self, z: Tensor) -> Tensor:
         x, where = self.words(z)
@@ -33,7 +38,9 @@ class OfText(nn.Module):
 class OfSignal(nn.Module):
     """Stretches of equal length, each laid flat and projected; the last is filled up with zeros."""
 
-    def __init__(self, shape: Sequence[int], outputs: int, size: int, layers: int, dropout: float) -> None:
+    def __init__(
+        self, shape: Sequence[int], outputs: int, size: int, layers: int, dropout: float
+    ) -> None:
         super().__init__()
         channels, time = shape
         self.step = max(1, time // STRETCHES)

@@ -1,4 +1,5 @@
-"""View: what a released record looks like from outside, which is all that decides who can attack it."""
+"""View: what a released record looks like from outside, which is all that decides who can attack
+it."""
 
 from __future__ import annotations
 

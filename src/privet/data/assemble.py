@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privet.data.attributes import MANY, code
+from privet.core.errors import PrivetError, unknown
+from privet.data.attribute_codes import MANY, code
 from privet.data.cache import digest
 from privet.data.dataset import Array, Attribute, Dataset, Modality
-from privet.data.layout import Layout, Name, Wish
-from privet.data.parts import assign
-from privet.data.rows import choose_rows
-from privet.errors import PrivetError, unknown
+from privet.data.row_selection import choose_rows
+from privet.data.schema_file import Layout, Name, Wish
+from privet.data.splitting import assign
 
 
 def assemble(
@@ -29,8 +29,9 @@ def assemble(
 ) -> Dataset:
     """A Dataset of `records` with what `columns`, aligned with them, say about each.
 
-    With `records` None the columns are the records: those that are not a label, a person or a split are a table's input.
-    `content` is the digest of the source's bytes; labels and parts are added to it to make the fingerprint.
+    With `records` None the columns are the records: those that are not a label, a person or a split
+    are a table's input. `content` is the digest of the source's bytes; labels and parts are added
+    to it to make the fingerprint.
     """
     rows, chosen = choose_rows(columns, layout)
     columns = columns.drop(columns=[column for column in layout.drop if column in columns.columns])
@@ -38,20 +39,34 @@ def assemble(
     split_column = _named(layout.split, ("split",), columns)
     left = columns.iloc[rows]
 
-    coded = {str(c): _code(str(c), left[c], layout, c == person_column) for c in left.columns if c != split_column}
+    coded = {
+        str(c): _code(str(c), left[c], layout, c == person_column)
+        for c in left.columns
+        if c != split_column
+    }
     attributes = {column: attribute for column, (attribute, _) in coded.items()}
     labels = {column: codes for column, (_, codes) in coded.items()}
-    person, lost = (None, ()) if person_column is None else _people(labels[person_column], person_column)
+    person, lost = (
+        (None, ()) if person_column is None else _people(labels[person_column], person_column)
+    )
     split = None if split_column is None else left[split_column].map(_plain).to_numpy(dtype=str)
-    classes = {column: labels[column] for column, attribute in attributes.items() if attribute.is_class}
+    classes = {
+        column: labels[column] for column, attribute in attributes.items() if attribute.is_class
+    }
     part_of, moved = assign(len(rows), person, split, layout.seed, classes)
     left_out: tuple[str, ...] = ()
     if records is None:
-        records, left_out = _features(columns.drop(columns=[c for c in (person_column, split_column) if c is not None]), layout)
+        records, left_out = _features(
+            columns.drop(columns=[c for c in (person_column, split_column) if c is not None]),
+            layout,
+        )
     for column, mask in (masks or {}).items():
         attributes[column], labels[column] = Attribute(column, "mask"), mask[rows]
 
-    seen = [digest(a.name, a.kind, *a.values, np.ascontiguousarray(labels[a.name]).tobytes()) for a in attributes.values()]
+    seen = [
+        digest(a.name, a.kind, *a.values, np.ascontiguousarray(labels[a.name]).tobytes())
+        for a in attributes.values()
+    ]
     inputs = list(records.columns) if isinstance(records, pd.DataFrame) else [modality]
     return Dataset(
         name=name,
@@ -61,14 +76,19 @@ def assemble(
         labels=labels,
         part_of=part_of,
         rows=rows,
-        fingerprint=digest(content, *inputs, *seen, rows.astype("<i8").tobytes(), part_of.tobytes()),
+        fingerprint=digest(
+            content, *inputs, *seen, rows.astype("<i8").tobytes(), part_of.tobytes()
+        ),
         person=person,
         notes=(*notes, *chosen, *lost, *moved, *left_out),
     )
 
 
-def check_columns(layout: Layout, columns: Iterable[str], name: str, beside: Iterable[str] = ()) -> None:
-    """Every column that the schema file speaks of must be there, and be of single values where that is what it is used as.
+def check_columns(
+    layout: Layout, columns: Iterable[str], name: str, beside: Iterable[str] = ()
+) -> None:
+    """Every column that the schema file speaks of must be there, and be of single values where that
+    is what it is used as.
 
     `beside` are the columns that hold more than a value. Sources ask this before any long work.
     """
@@ -80,10 +100,14 @@ def check_columns(layout: Layout, columns: Iterable[str], name: str, beside: Ite
     single = [c for c in (layout.person, layout.split, layout.balance) if isinstance(c, str)]
     for column in (*single, *layout.keep, *(layout.features or ())):
         if column not in plain:
-            raise PrivetError(f"The column '{column}' of {name} holds more than a value per record: take it out of the schema file.")
+            raise PrivetError(
+                f"The column '{column}' of {name} holds more than a value per record: take it out of the schema file."
+            )
     for column in (*single, *(layout.features or ())):
         if column in layout.drop and column != layout.balance:
-            raise PrivetError(f"The schema file both drops and uses the column '{column}': take it out of one.")
+            raise PrivetError(
+                f"The schema file both drops and uses the column '{column}': take it out of one."
+            )
 
 
 def _named(wish: Name, usual: tuple[str, ...], columns: pd.DataFrame) -> str | None:
@@ -95,26 +119,43 @@ def _named(wish: Name, usual: tuple[str, ...], columns: pd.DataFrame) -> str | N
 def _code(name: str, column: pd.Series, layout: Layout, is_person: bool) -> tuple[Attribute, Array]:
     wish = layout.attributes.get(name, Wish("identity") if is_person else Wish())
     if wish.kind == "mask":
-        raise PrivetError(f"The attribute '{name}' cannot be a mask: masks are pictures in a column of bytes.")
+        raise PrivetError(
+            f"The attribute '{name}' cannot be a mask: masks are pictures in a column of bytes."
+        )
     return code(name, column, wish.kind, list(wish.bins))
 
 
 def _people(codes: Array, column: str) -> tuple[Array, tuple[str, ...]]:
-    """Person codes without gaps; a record whose person is not known stands for a person of its own."""
+    """Person codes without gaps; a record whose person is not known stands for a person of its
+    own."""
     if codes.dtype.kind != "i":
-        raise PrivetError(f"The column '{column}' names people and cannot be a number too: drop its entry from the schema file.")
+        raise PrivetError(
+            f"The column '{column}' names people and cannot be a number too: drop its entry from the schema file."
+        )
     strangers = codes < 0
     person = np.where(strangers, codes.max(initial=0) + 1 + np.arange(len(codes)), codes)
     note = f"{int(strangers.sum()):,} records without a value in '{column}' count as a person each."
-    return np.unique(person, return_inverse=True)[1].astype(np.int64), (note,) if strangers.any() else ()
+    return np.unique(person, return_inverse=True)[1].astype(np.int64), (
+        note,
+    ) if strangers.any() else ()
 
 
 def _features(columns: pd.DataFrame, layout: Layout) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The columns of a table that are input, and a note on those that only name individuals."""
     if layout.features is not None:
         return columns[list(layout.features)], ()
-    names = [c for c in columns.columns if not pd.api.types.is_numeric_dtype(columns[c].dtype) and columns[c].nunique() > MANY]
-    notes = (f"Not used as input, because they name individuals (over {MANY:,} values): {', '.join(names)}.",) if names else ()
+    names = [
+        c
+        for c in columns.columns
+        if not pd.api.types.is_numeric_dtype(columns[c].dtype) and columns[c].nunique() > MANY
+    ]
+    notes = (
+        (
+            f"Not used as input, because they name individuals (over {MANY:,} values): {', '.join(names)}.",
+        )
+        if names
+        else ()
+    )
     return columns[[c for c in columns.columns if c not in names and c not in layout.labels]], notes
 
 

@@ -1,8 +1,8 @@
 """What was expensive to make, kept by the content it was made from.
 
-An array is found again by a key over the *bytes* of its sources, so a copy of a folder finds it and an edited picture does
-not. Hashing gigabytes on every start would cost as much as it saves: the digest of files is remembered under
-their paths, sizes and times of change.
+An array is found again by a key over the *bytes* of its sources, so a copy of a folder finds it and
+an edited picture does not. Hashing gigabytes on every start would cost as much as it saves: the
+digest of files is remembered under their paths, sizes and times of change.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from typing import BinaryIO
 
 import numpy as np
 
-from privet.data.ahead import cores, in_order
+from privet.core.errors import PrivetError
+from privet.core.files import replacing, write_text
+from privet.core.parallel_map import cores, in_order
+from privet.core.progress import bar
 from privet.data.dataset import Array
-from privet.errors import PrivetError
-from privet.files import replacing, write_text
-from privet.progress import bar
 
 _SETTLED = 2.0
-"""Seconds a file must have been left alone before its time of change is trusted to show the next change."""
+"""Seconds a file must have been left alone before its time of change is trusted to show the next
+change."""
 _TOGETHER = 64
 """Files whose bytes are hashed as one."""
 _SMALL = 1 << 16
@@ -42,12 +43,15 @@ def cache_folder() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise PrivetError(f"Cannot make the cache folder {folder}: {error.strerror}; set PRIVET_CACHE to another.") from None
+        raise PrivetError(
+            f"Cannot make the cache folder {folder}: {error.strerror}; set PRIVET_CACHE to another."
+        ) from None
     return folder
 
 
 def digest(*words: object) -> str:
-    """SHA-256 over words, each with its length, so that no two lists of words run into each other."""
+    """SHA-256 over words, each with its length, so that no two lists of words run into each
+    other."""
     sha = hashlib.sha256()
     for word in words:
         content = word if isinstance(word, bytes) else str(word).encode()
@@ -56,11 +60,14 @@ def digest(*words: object) -> str:
 
 
 def content_of(paths: Sequence[str | Path], progress: bool = False) -> str:
-    """SHA-256 that stands for the bytes of the files, in order; read only if one of them has changed since it was last asked."""
+    """SHA-256 that stands for the bytes of the files, in order; read only if one of them has
+    changed since it was last asked."""
     try:
         here, states = Path.cwd(), [(path, os.stat(path)) for path in paths]  # noqa: PTH116 - so many names that a Path for each is slow
         places = ((os.path.join(here, path), state) for path, state in states)  # noqa: PTH118
-        stamp = digest("".join(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\0" for path, state in places))
+        stamp = digest(
+            "".join(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\0" for path, state in places)
+        )
         remembered = cache_folder() / f"{stamp}.digest"
         with contextlib.suppress(OSError):
             if len(known := remembered.read_text("ascii").strip()) == 64:
@@ -68,7 +75,9 @@ def content_of(paths: Sequence[str | Path], progress: bool = False) -> str:
         settled = time.time() - max((state.st_mtime for _, state in states), default=0.0) > _SETTLED
         content = _hash(paths, progress)
     except OSError as error:
-        raise PrivetError(f"Cannot read {error.filename} ({error.strerror}): add it or take it out of the list.") from None
+        raise PrivetError(
+            f"Cannot read {error.filename} ({error.strerror}): add it or take it out of the list."
+        ) from None
     if settled:
         with contextlib.suppress(OSError):
             write_text(remembered, content)
@@ -76,7 +85,8 @@ def content_of(paths: Sequence[str | Path], progress: bool = False) -> str:
 
 
 def _hash(paths: Sequence[str | Path], progress: bool) -> str:
-    """Of one file, of its length and bytes; of more, of the digests of 64 at a time, which every core works on."""
+    """Of one file, of its length and bytes; of more, of the digests of 64 at a time, which every
+    core works on."""
     if len(paths) <= _TOGETHER:
         return _hash_some(paths)
     sha = hashlib.sha256()
@@ -102,7 +112,8 @@ def _hash_some(paths: Sequence[str | Path]) -> str:
 
 
 def read_small(path: str | Path) -> bytes | None:
-    """A small file in one step: at each, a thread lets go of the interpreter's lock and may wait for it. None if that was not all of it."""
+    """A small file in one step: at each, a thread lets go of the interpreter's lock and may wait
+    for it. None if that was not all of it."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         content = os.read(handle, _SMALL)
@@ -112,7 +123,8 @@ def read_small(path: str | Path) -> bytes | None:
 
 
 def find_array(key: str, n: int) -> Array | None:
-    """The array kept under `key`, mapped into memory, or None if there is none that can be believed."""
+    """The array kept under `key`, mapped into memory, or None if there is none that can be
+    believed."""
     try:
         found: Array = np.load(cache_folder() / f"{key}.npy", mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError):
@@ -122,7 +134,8 @@ def find_array(key: str, n: int) -> Array | None:
 
 @contextmanager
 def keep_array(key: str, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
-    """A file to write the bytes of a uint8 array of `shape` to; it appears under `key` only when the block has ended well."""
+    """A file to write the bytes of a uint8 array of `shape` to; it appears under `key` only when
+    the block has ended well."""
     folder, needed = cache_folder(), int(np.prod(shape))
     _remove_abandoned(folder)
     if (free := shutil.disk_usage(folder).free) < needed:
@@ -130,7 +143,9 @@ def keep_array(key: str, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
         raise PrivetError(f"{folder} has {room}: make room or set PRIVET_CACHE to another folder.")
     try:
         with replacing(folder / f"{key}.npy") as temporary, temporary.open("wb") as file:
-            np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+            np.lib.format.write_array_header_1_0(
+                file, {"descr": "|u1", "fortran_order": False, "shape": shape}
+            )
             start = file.tell()
             file.flush()
             yield file
@@ -138,7 +153,9 @@ def keep_array(key: str, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
             if (size := os.fstat(file.fileno()).st_size) != start + needed:
                 raise RuntimeError(f"{size - start} bytes were written for an array of {needed}")
     except OSError as error:
-        raise PrivetError(f"Cannot write to the cache folder {folder}: {error.strerror}; set PRIVET_CACHE to another.") from None
+        raise PrivetError(
+            f"Cannot write to the cache folder {folder}: {error.strerror}; set PRIVET_CACHE to another."
+        ) from None
 
 
 def write_at(file: BinaryIO, array: Array, place: int) -> None:
@@ -150,9 +167,11 @@ def write_at(file: BinaryIO, array: Array, place: int) -> None:
 
 
 def send_on(file: BinaryIO, place: int, size: int) -> int:
-    """Have bytes that were written brought to disk while others are made, so that the sync at the end waits for few; gives where they end.
+    """Have bytes that were written brought to disk while others are made, so that the sync at the
+    end waits for few; gives where they end.
 
-    Linux starts to write pages out when it is told that they are not needed; those on their way stay in memory.
+    Linux starts to write pages out when it is told that they are not needed; those on their way
+    stay in memory.
     """
     if hasattr(os, "posix_fadvise"):
         with contextlib.suppress(OSError):

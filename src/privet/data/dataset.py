@@ -1,8 +1,9 @@
 """Dataset: columns, not a list of objects.
 
-Raw records (pictures, rows, texts, windows), one label array per attribute, who each record is from, and which of four
-parts it belongs to. Nothing here is encoded for a network: that is a `Schema`, learned on the *fit* part alone, because it
-has to travel with the release to where the data is.
+Raw records (pictures, rows, texts, windows), one label array per attribute, who each record is
+from, and which of four parts it belongs to. Nothing here is encoded for a network: that is a
+`Schema`, learned on the *fit* part alone, because it has to travel with the release to where the
+data is.
 """
 
 from __future__ import annotations
@@ -12,34 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from privet.errors import PrivetError, unknown
+from privet.core.errors import PrivetError, unknown
+from privet.evidence.attribute import Array, Attribute, Kind
+
+__all__ = ["PARTS", "Array", "Attribute", "Dataset", "Kind", "Modality", "Splits"]
 
 Modality = Literal["image", "table", "text", "signal"]
-Kind = Literal["binary", "categorical", "number", "identity", "mask"]
-Array = npt.NDArray[Any]
 
 PARTS = ("fit", "attack", "select", "test")
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """Something known about a record that somebody may want hidden or asked for."""
-
-    name: str
-    kind: Kind
-    values: tuple[str, ...] = ()
-    """Names of the classes, by code. Empty for numbers and masks."""
-
-    @property
-    def classes(self) -> int:
-        """How many classes there are; numbers and masks have none."""
-        return len(self.values)
-
-    @property
-    def is_class(self) -> bool:
-        return self.kind in ("binary", "categorical", "identity")
 
 
 class Splits(NamedTuple):
@@ -60,12 +42,13 @@ class Dataset:
     name: str
     modality: Modality
     records: Any
-    """All raw records of the source, shared by every view: uint8 pictures (n, channels, height, width), possibly
-    memory-mapped; float windows (n, channels, time); an object array of strings; or a pandas frame."""
+    """All raw records of the source, shared by every view: uint8 pictures (n, channels, height,
+    width), possibly memory-mapped; float windows (n, channels, time); an object array of strings;
+    or a pandas frame."""
     attributes: Mapping[str, Attribute]
     labels: Mapping[str, Array]
-    """Per attribute, aligned with `rows`: int64 codes with -1 for missing; float64 with NaN for missing numbers;
-    uint8 (n, height, width) for masks."""
+    """Per attribute, aligned with `rows`: int64 codes with -1 for missing; float64 with NaN for
+    missing numbers; uint8 (n, height, width) for masks."""
     part_of: Array
     """int8, aligned with `rows`: index into PARTS."""
     rows: Array
@@ -75,7 +58,8 @@ class Dataset:
     person: Array | None = None
     """int64 codes aligned with `rows`, or None where every record is a person of its own."""
     notes: tuple[str, ...] = field(default=())
-    """Plain sentences about choices made while reading (people moved between parts, rows dropped, ...)."""
+    """Plain sentences about choices made while reading (people moved between parts, rows dropped,
+    ...)."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -114,11 +98,16 @@ class Dataset:
         for part in parts:
             have = int((self.part_of == PARTS.index(part)).sum())
             if have < least:
-                raise PrivetError(f"The {part} part of {self.name} has {have} records, and at least {least} are needed: add records.")
+                raise PrivetError(
+                    f"The {part} part of {self.name} has {have} records, and at least {least} are needed: add records."
+                )
 
     def require_labels(self, names: Sequence[str], role: str, part: str) -> list[Attribute]:
         """The same for classes or numbers."""
-        return [self._number(name, role, part) or self.require_classes([name], role, part)[0] for name in names]
+        return [
+            self._number(name, role, part) or self.require_classes([name], role, part)[0]
+            for name in names
+        ]
 
     def _number(self, name: str, role: str, part: str) -> Attribute | None:
         attribute = self.attribute(name)
@@ -126,17 +115,27 @@ class Dataset:
             return None
         seen = self.labels[name][self.part_of == PARTS.index(part)]
         if len(np.unique(seen[np.isfinite(seen)])) < 2:
-            raise PrivetError(f"The {role} attribute '{name}' has only one value among the {part} records of {self.name}.")
+            raise PrivetError(
+                f"The {role} attribute '{name}' has only one value among the {part} records of {self.name}."
+            )
         return attribute
 
-    def require_classes(self, names: Sequence[str], role: str, part: str = "fit") -> list[Attribute]:
+    def require_classes(
+        self, names: Sequence[str], role: str, part: str = "fit"
+    ) -> list[Attribute]:
         """The attributes called `names`, or a sentence why one of them cannot be a `role`."""
         found = []
         for name in names:
             attribute = self.attribute(name)
             if not attribute.is_class:
-                instead = "choose another attribute" if attribute.kind == "mask" else "give it bins or classes in a --schema file"
-                raise PrivetError(f"The {role} attribute '{name}' is a {attribute.kind}, and classes are needed: {instead}.")
+                instead = (
+                    "choose another attribute"
+                    if attribute.kind == "mask"
+                    else "give it bins or classes in a --schema file"
+                )
+                raise PrivetError(
+                    f"The {role} attribute '{name}' is a {attribute.kind}, and classes are needed: {instead}."
+                )
             seen = np.unique(self.labels[name][self.part_of == PARTS.index(part)])
             if len(seen[seen >= 0]) < 2:
                 raise PrivetError(

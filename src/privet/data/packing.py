@@ -1,8 +1,9 @@
-"""Many pictures: decoded once, on every core, into one array on disk that is then mapped into memory.
+"""Many pictures: decoded once, on every core, into one array on disk that is then mapped into
+memory.
 
-Neither all encoded nor all decoded pictures are ever held: a few chunks are in flight, every thread writes a picture to its place
-as soon as it is decoded, and later readers touch only the pages they need. Threads are enough, because Pillow decodes outside the
-interpreter's lock.
+Neither all encoded nor all decoded pictures are ever held: a few chunks are in flight, every thread
+writes a picture to its place as soon as it is decoded, and later readers touch only the pages they
+need. Threads are enough, because Pillow decodes outside the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from privet.data.ahead import cores, in_order
+from privet.core.errors import PrivetError
+from privet.core.parallel_map import cores, in_order
+from privet.core.progress import bar
 from privet.data.cache import digest, find_array, keep_array, send_on, write_at
 from privet.data.dataset import Array
 from privet.data.images import Size, read_mask, read_pixels
-from privet.errors import PrivetError
-from privet.progress import bar
 
 _VERSION = 2
-"""Part of every key: raise it when the same bytes come to decode to other pixels, or these to lie in another order."""
+"""Part of every key: raise it when the same bytes come to decode to other pixels, or these to lie
+in another order."""
 _CHUNK = 64
 _CHUNK_BYTES = 8 << 20
 
@@ -43,8 +45,9 @@ def pack(
 ) -> Array:
     """The pictures as one memory-mapped uint8 array (n, channels, height, width).
 
-    In the file a pixel's channels lie together, as they are decoded and as a network in channels_last takes them.
-    `content` is the digest of what `pictures()` will give: where an array made from it is in the cache, nothing is decoded.
+    In the file a pixel's channels lie together, as they are decoded and as a network in
+    channels_last takes them. `content` is the digest of what `pictures()` will give: where an array
+    made from it is in the cache, nothing is decoded.
     """
     key = digest("pictures", _VERSION, content, size, mask)
     if (found := find_array(key, n)) is not None:
@@ -63,11 +66,19 @@ def pack(
             place = send_on(file, place, size_of_chunk * int(np.prod(shape)))
             tick(done)
     if (made := find_array(key, n)) is None:
-        raise PrivetError("The decoded pictures were removed from the cache while they were made: run it again.")
+        raise PrivetError(
+            "The decoded pictures were removed from the cache while they were made: run it again."
+        )
     return made.transpose(0, 3, 1, 2)
 
 
-def _written(pictures: Iterable[Picture], shape: tuple[int, ...], size: Size | None, mask: bool, file: BinaryIO) -> Iterator[int]:
+def _written(
+    pictures: Iterable[Picture],
+    shape: tuple[int, ...],
+    size: Size | None,
+    mask: bool,
+    file: BinaryIO,
+) -> Iterator[int]:
     """Decode each picture and write it to its place in the file; gives how many, chunk by chunk."""
     begin, each = file.tell(), int(np.prod(shape))
 
@@ -88,7 +99,8 @@ def _written(pictures: Iterable[Picture], shape: tuple[int, ...], size: Size | N
 
 
 def _chunks(pictures: Iterable[Picture], decoded: int) -> Iterator[tuple[int, list[Picture]]]:
-    """Groups that are worth a hand-over between threads and small in memory, whether encoded or decoded; and the first one's number."""
+    """Groups that are worth a hand-over between threads and small in memory, whether encoded or
+    decoded; and the first one's number."""
     chunk: list[Picture] = []
     start = weight = 0
     for picture in pictures:

@@ -1,20 +1,27 @@
-"""What the readers of published data sets share: the files they expect, and a schema that may not contradict them."""
+"""What the readers of published data sets share: the files they expect, and a schema that may not
+contradict them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from privet.data.layout import Layout
-from privet.errors import PrivetError
+from privet.core.errors import PrivetError
+from privet.data.schema_file import Layout
 
 
 def open_folder(name: str, folder: Path, layout: Layout, needed: tuple[str, ...]) -> list[Path]:
     """The needed files of a data set, or a sentence that says which is missing."""
     if layout.x is not None or layout.modality is not None:
-        raise PrivetError(f"The schema file cannot choose x or modality for {name}: its layout is known.")
+        raise PrivetError(
+            f"The schema file cannot choose x or modality for {name}: its layout is known."
+        )
     if not folder.is_dir():
-        raise PrivetError(f"There is no folder {folder}: give the folder that {name} was unpacked to, as {name}:DIR.")
+        raise PrivetError(
+            f"There is no folder {folder}: give the folder that {name} was unpacked to, as {name}:DIR."
+        )
     for file in needed:
         if not (folder / file).exists():
-            raise PrivetError(f"{folder} has no {file}, which {name} is published with: download it there.")
+            raise PrivetError(
+                f"{folder} has no {file}, which {name} is published with: download it there."
+            )
     return [folder / file for file in needed]

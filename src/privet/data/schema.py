@@ -1,7 +1,8 @@
 """Schema: how a raw record becomes what the network takes.
 
-Learned on the *fit* part, stored in the release's card, used again wherever the release runs: standardising a table or
-looking up a word needs nothing but the card. A column that is private or a task is never part of a table's input.
+Learned on the *fit* part, stored in the release's card, used again wherever the release runs:
+standardising a table or looking up a word needs nothing but the card. A column that is private or a
+task is never part of a table's input.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from privet.core.errors import PrivetError, unknown
 from privet.data.dataset import Array, Dataset, Modality
-from privet.errors import PrivetError, unknown
 
 
 class Inputs:
-    """Encoded records of one dataset view: `inputs[index]` is a batch. Pictures are read from the cache as they are needed."""
+    """Encoded records of one dataset view: `inputs[index]` is a batch. Pictures are read from the
+    cache as they are needed."""
 
     def __init__(self, array: Array, rows: Array | None = None) -> None:
         self.array, self.rows = array, rows
@@ -56,7 +58,8 @@ class Schema(ABC):
         return x
 
     def beside(self, x: Array, frame: pd.DataFrame | None, where: str) -> Array:
-        """Encoded plain records with what else the release takes, from the columns of the file they are in."""
+        """Encoded plain records with what else the release takes, from the columns of the file they
+        are in."""
         return x
 
     @abstractmethod
@@ -64,19 +67,28 @@ class Schema(ABC):
         """Raw records to network inputs."""
 
     def inputs(self, data: Dataset) -> Inputs:
-        """The encoded records of a dataset view, after checking that they are of this schema's kind."""
+        """The encoded records of a dataset view, after checking that they are of this schema's
+        kind."""
         self.check(data)
         return Inputs(self.encode(data.records[data.rows]))
 
     def check(self, data: Dataset) -> None:
         if data.modality != self.modality:
-            raise PrivetError(f"The release takes a {self.modality}, and {data.name} holds {data.modality} records.")
+            raise PrivetError(
+                f"The release takes a {self.modality}, and {data.name} holds {data.modality} records."
+            )
 
     def to_json(self) -> dict[str, Any]:
-        return {"modality": self.modality, "dtype": self.dtype, "shape": list(self.shape), **asdict(self)}  # type: ignore[call-overload]
+        return {
+            "modality": self.modality,
+            "dtype": self.dtype,
+            "shape": list(self.shape),
+            **asdict(self),  # type: ignore[call-overload]
+        }
 
     def random(self, n: int, seed: int = 0) -> Array:
-        """Encoded records drawn at random: right in form, without meaning. For export and for tests."""
+        """Encoded records drawn at random: right in form, without meaning. For export and for
+        tests."""
         shape = [n] + [11 if size is None else size for size in self.shape]
         rng = np.random.default_rng(seed)
         if self.dtype == "float32":
@@ -131,14 +143,17 @@ class SignalSchema(Schema):
     def encode(self, records: Any) -> Array:
         windows = np.asarray(records, dtype=np.float32)
         if windows.shape[1:] != self.shape:
-            raise PrivetError(f"The release takes windows of {self.shape} (channels, time), and these are {windows.shape[1:]}.")
+            raise PrivetError(
+                f"The release takes windows of {self.shape} (channels, time), and these are {windows.shape[1:]}."
+            )
         mean, std = (np.asarray(v, dtype=np.float32)[:, None] for v in (self.mean, self.std))
         return np.asarray((windows - mean) / std, dtype=np.float32)
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table: a number with its mean and spread on *fit*, or a category with the values seen there."""
+    """One column of a table: a number with its mean and spread on *fit*, or a category with the
+    values seen there."""
 
     name: str
     mean: float = 0.0
@@ -153,10 +168,14 @@ class Column:
         """A missing number becomes the mean; a missing or unseen category becomes all zeros."""
         if self.values:
             codes = _places(column, self.values)
-            zeros_for_unseen: Array = np.eye(len(self.values) + 1, len(self.values), dtype=np.float32)
+            zeros_for_unseen: Array = np.eye(
+                len(self.values) + 1, len(self.values), dtype=np.float32
+            )
             return zeros_for_unseen[codes]
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        return np.nan_to_num((numbers - self.mean) / self.std, posinf=0.0, neginf=0.0).astype(np.float32)[:, None]
+        return np.nan_to_num((numbers - self.mean) / self.std, posinf=0.0, neginf=0.0).astype(
+            np.float32
+        )[:, None]
 
 
 @dataclass(frozen=True)
@@ -173,8 +192,12 @@ class TableSchema(Schema):
         absent = [column.name for column in self.columns if column.name not in records.columns]
         if absent:
             has = ", ".join(map(str, records.columns))
-            raise PrivetError(f"The release needs the column '{absent[0]}', and the data has: {has}.")
-        return np.concatenate([column.encode(records[column.name]) for column in self.columns], axis=1)
+            raise PrivetError(
+                f"The release needs the column '{absent[0]}', and the data has: {has}."
+            )
+        return np.concatenate(
+            [column.encode(records[column.name]) for column in self.columns], axis=1
+        )
 
     def inputs(self, data: Dataset) -> Inputs:
         self.check(data)
@@ -202,18 +225,28 @@ class TextSchema(Schema):
 
     def encode(self, records: Any) -> Array:
         code = {word: i + 2 for i, word in enumerate(self.words)}
-        lines = [[code.get(word, UNKNOWN) for word in split_words(text)[: self.longest]] or [UNKNOWN] for text in records]
+        lines = [
+            [code.get(word, UNKNOWN) for word in split_words(text)[: self.longest]] or [UNKNOWN]
+            for text in records
+        ]
         lengths = np.fromiter((len(line) for line in lines), dtype=np.int64, count=len(lines))
         ids = np.full((len(lines), int(lengths.max(initial=1))), PAD, dtype=np.int64)
-        ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.fromiter((i for line in lines for i in line), dtype=np.int64)
+        ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.fromiter(
+            (i for line in lines for i in line), dtype=np.int64
+        )
         return ids
 
     def decode(self, ids: Array) -> list[str]:
         """Words again, for people to read."""
-        return [" ".join("?" if i == UNKNOWN else self.words[i - 2] for i in line if i != PAD) for line in ids]
+        return [
+            " ".join("?" if i == UNKNOWN else self.words[i - 2] for i in line if i != PAD)
+            for line in ids
+        ]
 
 
-SCHEMAS: dict[str, type[Schema]] = {s.modality: s for s in (ImageSchema, TableSchema, TextSchema, SignalSchema)}
+SCHEMAS: dict[str, type[Schema]] = {
+    s.modality: s for s in (ImageSchema, TableSchema, TextSchema, SignalSchema)
+}
 
 _WORD = re.compile(r"[\w']+|[^\w\s]")
 
@@ -228,14 +261,18 @@ def split_words(text: str) -> list[str]:
 
 
 SHARED = 2
-"""People who must have a word, or a value of a column, before it is written into the card of a release, which anybody may read."""
+"""People who must have a word, or a value of a column, before it is written into the card of a
+release, which anybody may read."""
 
 
-def learn_schema(data: Dataset, without: Sequence[str] = (), words: int = 20_000, people: int = 1) -> Schema:
+def learn_schema(
+    data: Dataset, without: Sequence[str] = (), words: int = 20_000, people: int = 1
+) -> Schema:
     """The schema of `data`, with all statistics and vocabularies taken from its *fit* part.
 
-    `without` names table columns that must not be part of the input: the private attributes, the tasks, and whatever
-    the user leaves out. Words and values that fewer than `people` have are left out; so are columns of which nothing is left.
+    `without` names table columns that must not be part of the input: the private attributes, the
+    tasks, and whatever the user leaves out. Words and values that fewer than `people` have are left
+    out; so are columns of which nothing is left.
     """
     fit = data.part("fit")
     if data.modality == "image":
@@ -244,7 +281,9 @@ def learn_schema(data: Dataset, without: Sequence[str] = (), words: int = 20_000
         windows = np.asarray(data.records[fit.rows], dtype=np.float64)
         std = windows.std(axis=(0, 2))
         _, channels, time = windows.shape
-        return SignalSchema(channels, time, tuple(windows.mean(axis=(0, 2))), tuple(np.where(std > 0, std, 1.0)))
+        return SignalSchema(
+            channels, time, tuple(windows.mean(axis=(0, 2))), tuple(np.where(std > 0, std, 1.0))
+        )
     if data.modality == "text":
         counts: Counter[str] = Counter()
         owners: dict[str, set[int]] = defaultdict(set)
@@ -255,28 +294,36 @@ def learn_schema(data: Dataset, without: Sequence[str] = (), words: int = 20_000
                 if len(owners[word]) < people:
                     owners[word].add(who)
         common = [word for word, n in counts.most_common(words) if n > 1]
-        return TextSchema(tuple(word for word in common if people == 1 or len(owners[word]) == people))
+        return TextSchema(
+            tuple(word for word in common if people == 1 or len(owners[word]) == people)
+        )
     for name in without:
         if name not in data.records.columns and name not in data.attributes:
             raise unknown("column", name, data.records.columns)
     frame = data.records.iloc[fit.rows]
-    columns = [_column(name, frame[name], fit.people, people) for name in frame.columns if name not in without]
+    columns = [
+        _column(name, frame[name], fit.people, people)
+        for name in frame.columns
+        if name not in without
+    ]
     if not any(columns):
-        taken = "private attributes, tasks and values that one person alone has" if people > 1 else "private attributes and tasks"
+        taken = (
+            "private attributes, tasks and values that one person alone has"
+            if people > 1
+            else "private attributes and tasks"
+        )
         raise PrivetError(f"No column of {data.name} is left as input once {taken} are taken out.")
     return TableSchema(tuple(column for column in columns if column))
 
 
-def schema_from_json(value: dict[str, Any]) -> Schema:
-    """The inverse of `Schema.to_json`."""
-    if "given" in value:
-        from privet.data.given import Given
-
-        return Given.from_json(value)
+def plain_schema_from_json(value: dict[str, Any]) -> Schema:
+    """The inverse of `Schema.to_json`, for schemas without known attributes."""
     rest = {k: v for k, v in value.items() if k not in ("modality", "dtype", "shape")}
     kind = SCHEMAS[value["modality"]]
     if kind is TableSchema:
-        return TableSchema(tuple(Column(**{**c, "values": tuple(c["values"])}) for c in rest["columns"]))
+        return TableSchema(
+            tuple(Column(**{**c, "values": tuple(c["values"])}) for c in rest["columns"])
+        )
     return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in rest.items()})
 
 
@@ -294,10 +341,15 @@ def _column(name: str, values: pd.Series, person: Array, people: int) -> Column 
 
 
 def _places(column: pd.Series, values: Sequence[str]) -> Array:
-    """Where in `values` each value of a column is, -1 where it is not there; each different value is looked up once."""
+    """Where in `values` each value of a column is, -1 where it is not there; each different value
+    is looked up once."""
     known = pd.Index(list(values), dtype=object)
     # Of other kinds, values that print differently may count as equal: 1 and True, 0.0 and -0.0.
-    if isinstance(column.dtype, pd.StringDtype) or pd.api.types.is_integer_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
+    if (
+        isinstance(column.dtype, pd.StringDtype)
+        or pd.api.types.is_integer_dtype(column.dtype)
+        or pd.api.types.is_bool_dtype(column.dtype)
+    ):
         which, different = pd.factorize(column)
         places = known.get_indexer(pd.Index([_word(value) for value in different], dtype=object))
         return np.append(places, -1)[which]
@@ -305,4 +357,8 @@ def _places(column: pd.Series, values: Sequence[str]) -> Array:
 
 
 def _word(value: object) -> str:
-    return "" if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)) else str(value)
+    return (
+        ""
+        if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value))
+        else str(value)
+    )

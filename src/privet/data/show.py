@@ -1,4 +1,5 @@
-"""`privet data show`: what there is, who is in which part, and what attributes give away about each other."""
+"""`privet data show`: what there is, who is in which part, and what attributes give away about each
+other."""
 
 from __future__ import annotations
 
@@ -8,20 +9,33 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from privet.data.bits import shared_bits
 from privet.data.dataset import PARTS, Attribute, Dataset
+from privet.data.shared_information import shared_bits
 
 _COMPARED, _SHOWN = 64, 16
 """Attributes whose shared bits are counted, and how many of them fit on a page."""
 _CLASSES = 50
-"""An attribute with more classes names individuals: each of them shares all its bits with everything."""
+"""An attribute with more classes names individuals: each of them shares all its bits with
+everything."""
 
 
 def show(data: Dataset) -> RenderableType:
     """A page of at most 100 columns."""
-    page: list[RenderableType] = [Text(f"{data.name}: {len(data):,} records, {_shape(data)}", style="bold")]
-    people = "every record counts as a person" if data.person is None else f"{len(np.unique(data.person)):,} people"
-    page += [Text(f"{people}; fingerprint {data.fingerprint[:16]}"), Text(""), _parts(data), Text(""), _attributes(data)]
+    page: list[RenderableType] = [
+        Text(f"{data.name}: {len(data):,} records, {_shape(data)}", style="bold")
+    ]
+    people = (
+        "every record counts as a person"
+        if data.person is None
+        else f"{len(np.unique(data.person)):,} people"
+    )
+    page += [
+        Text(f"{people}; fingerprint {data.fingerprint[:16]}"),
+        Text(""),
+        _parts(data),
+        Text(""),
+        _attributes(data),
+    ]
     names = _most_shared(data)
     if len(names) > 1:
         which = f"; the {_SHOWN} that share most" if len(names) == _SHOWN else ""
@@ -57,7 +71,11 @@ def _attributes(data: Dataset) -> Table:
     table = _table("attribute", "kind", "values", "unknown", right=("unknown",))
     for attribute in data.attributes.values():
         column = data.labels[attribute.name]
-        unknown = 0.0 if attribute.kind == "mask" else float(np.mean(column < 0 if attribute.is_class else ~np.isfinite(column)))
+        unknown = (
+            0.0
+            if attribute.kind == "mask"
+            else float(np.mean(column < 0 if attribute.is_class else ~np.isfinite(column)))
+        )
         name, values = escape(_short(attribute.name, 24)), escape(_values(attribute, column))
         table.add_row(name, attribute.kind, values, f"{unknown:.1%}" if unknown else "")
     return table
@@ -72,14 +90,25 @@ def _values(attribute: Attribute, column: np.ndarray) -> str:
     counts = np.bincount(column[column >= 0], minlength=attribute.classes)
     if attribute.kind == "identity" or attribute.classes > _CLASSES:
         return f"{attribute.classes:,} values, {counts.min(initial=len(column)):,} to {counts.max(initial=0):,} records each"
-    order = np.argsort(-counts, kind="stable") if attribute.classes > 2 else np.arange(attribute.classes)
-    shares = [f"{_short(attribute.values[i], 12)} {counts[i] / max(counts.sum(), 1):.1%}" for i in order[:3]]
+    order = (
+        np.argsort(-counts, kind="stable")
+        if attribute.classes > 2
+        else np.arange(attribute.classes)
+    )
+    shares = [
+        f"{_short(attribute.values[i], 12)} {counts[i] / max(counts.sum(), 1):.1%}"
+        for i in order[:3]
+    ]
     return ", ".join(shares) + (f", {attribute.classes - 3} more" if attribute.classes > 3 else "")
 
 
 def _most_shared(data: Dataset) -> list[str]:
     """The attributes that share the most with others, in the order of the data."""
-    usable = [a.name for a in data.attributes.values() if a.kind == "number" or (a.is_class and 1 < a.classes <= _CLASSES)]
+    usable = [
+        a.name
+        for a in data.attributes.values()
+        if a.kind == "number" or (a.is_class and 1 < a.classes <= _CLASSES)
+    ]
     usable = [name for name in usable if data.attributes[name].kind != "identity"][:_COMPARED]
     if len(usable) <= _SHOWN:
         return usable
@@ -89,7 +118,8 @@ def _most_shared(data: Dataset) -> list[str]:
 
 
 def _bits(data: Dataset, names: list[str]) -> Table:
-    """The lower half: the matrix is symmetric. The last figure of a line is the attribute's own entropy."""
+    """The lower half: the matrix is symmetric. The last figure of a line is the attribute's own
+    entropy."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     for number in range(1, len(names) + 1):

@@ -1,21 +1,22 @@
-"""From the words a user gives to a Dataset: a built-in name, a published set in its own layout, or a path."""
+"""From the words a user gives to a Dataset: a built-in name, a published set in its own layout, or
+a path."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+from privet.core.errors import PrivetError, unknown
 from privet.data.adult import read_adult
 from privet.data.celeba import read_celeba
 from privet.data.dataset import Dataset
 from privet.data.folders import read_folder
-from privet.data.frames import read_csv, read_parquet
-from privet.data.layout import Layout, read_layout
 from privet.data.lfw import read_lfw
-from privet.data.portraits import portraits
+from privet.data.portraits.source import portraits
+from privet.data.schema_file import Layout, read_layout
+from privet.data.tables import read_csv, read_parquet
 from privet.data.toys import toy
 from privet.data.utkface import read_utkface
-from privet.errors import PrivetError, unknown
 
 Reader = Callable[[Path, Layout, bool], Dataset]
 Source = Callable[[str, Layout, bool], Dataset]
@@ -27,7 +28,9 @@ def _portraits(count: str, layout: Layout, progress: bool) -> Dataset:
     if not count:
         return portraits(progress=progress)
     if not count.isascii() or not count.isdigit() or not 0 < int(count) <= 10_000_000:
-        raise PrivetError(f"portraits:{count} should end in how many to draw, such as portraits:4000.")
+        raise PrivetError(
+            f"portraits:{count} should end in how many to draw, such as portraits:4000."
+        )
     return portraits(int(count), progress=progress)
 
 
@@ -71,7 +74,7 @@ def load(spec: str | Path, schema: str | Path | None = None, progress: bool = Tr
 
     >>> load("portrait")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    privet.errors.PrivetError: There is no data source 'portrait'; did you mean 'portraits'? Known: ...
+    privet.core.errors.PrivetError: There is no data source 'portrait'; did you mean 'portraits'? Known: ...
     """
     if not str(spec).strip():
         raise PrivetError("Say which data to read: a name such as portraits, or a path.")
@@ -91,7 +94,9 @@ def _read_path(path: Path, spec: str, layout: Layout, progress: bool) -> Dataset
             raise unknown("data source", name, SOURCES)
         raise PrivetError(f"There is no file or folder {path}.")
     if path.suffix.lower() not in FILES:
-        raise PrivetError(f"{path} is of a kind that is not read: give {', '.join(FILES)} or a folder of pictures with a CSV.")
+        raise PrivetError(
+            f"{path} is of a kind that is not read: give {', '.join(FILES)} or a folder of pictures with a CSV."
+        )
     if not path.stat().st_size:
         raise PrivetError(f"{path} is empty: make it again.")
     return FILES[path.suffix.lower()](path, layout, progress)

@@ -1,6 +1,8 @@
-"""Encoded records of a file, batch by batch, for a schema that is already known: what `privet apply` reads.
+"""Encoded records of a file, batch by batch, for a schema that is already known: what `privet
+apply` reads.
 
-Unlike `load`, nothing is guessed about people, parts or labels, and nothing is learned: one row is enough.
+Unlike `load`, nothing is guessed about people, parts or labels, and nothing is learned: one row is
+enough.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privet.data.columnar import encode_batch
+from privet.core.errors import PrivetError, unknown
+from privet.data.arrow_encoding import encode_batch
 from privet.data.dataset import Array
-from privet.data.given import Given
 from privet.data.images import is_picture, read_picture
+from privet.data.known_attributes import Given
 from privet.data.schema import ImageSchema, Schema, SignalSchema, TableSchema
-from privet.errors import PrivetError, unknown
 
 Rows = tuple[Array, pd.DataFrame]
 """Encoded records, and the columns that are kept beside them."""
@@ -34,8 +36,11 @@ class Chunk(NamedTuple):
     encode: Callable[[], Rows]
 
 
-def stream_file(schema: Schema, path: Path, keep: Sequence[str], column: str | None, batch: int) -> Iterator[Rows]:
-    """The records of a parquet or CSV file. `column` says which one holds the picture, text or window, if it is not plain to see."""
+def stream_file(
+    schema: Schema, path: Path, keep: Sequence[str], column: str | None, batch: int
+) -> Iterator[Rows]:
+    """The records of a parquet or CSV file. `column` says which one holds the picture, text or
+    window, if it is not plain to see."""
     return (chunk.encode() for chunk in chunks_of_file(schema, path, keep, column, batch))
 
 
@@ -43,7 +48,9 @@ def stream_pictures(schema: Schema, paths: Sequence[Path], batch: int) -> Iterat
     return (chunk.encode() for chunk in chunks_of_pictures(schema, paths, batch))
 
 
-def chunks_of_file(schema: Schema, path: Path, keep: Sequence[str], column: str | None, rows: int) -> Iterator[Chunk]:
+def chunks_of_file(
+    schema: Schema, path: Path, keep: Sequence[str], column: str | None, rows: int
+) -> Iterator[Chunk]:
     """The same as stream_file, `rows` at a time."""
     first = next((frame for frame in frames_of(path, rows) if len(frame)), None)
     if first is None:
@@ -56,7 +63,12 @@ def chunks_of_file(schema: Schema, path: Path, keep: Sequence[str], column: str 
     start = 0
     for part in _parts(path, rows, needed_columns(schema, first, column, keep)):
         if len(part):
-            yield Chunk(start, partial(encoded_rows, schema, part, keep, column, f"{path}, rows from {start + 1} on"))
+            yield Chunk(
+                start,
+                partial(
+                    encoded_rows, schema, part, keep, column, f"{path}, rows from {start + 1} on"
+                ),
+            )
         start += len(part)
 
 
@@ -68,7 +80,9 @@ def chunks_of_pictures(schema: Schema, paths: Sequence[Path], rows: int) -> Iter
 
     def encode(some: Sequence[Path]) -> Rows:
         x = np.stack([read_picture(path, size, channels) for path in some])
-        return schema.beside(x, None, str(paths[0])), pd.DataFrame({"file": [str(path) for path in some]})
+        return schema.beside(x, None, str(paths[0])), pd.DataFrame(
+            {"file": [str(path) for path in some]}
+        )
 
     for start in range(0, len(paths), rows):
         yield Chunk(start, partial(encode, paths[start : start + rows]))
@@ -82,9 +96,15 @@ def count(path: Path) -> int:
         return 0
 
 
-def encoded_rows(schema: Schema, part: Any, keep: Sequence[str], column: str | None, where: str) -> Rows:
+def encoded_rows(
+    schema: Schema, part: Any, keep: Sequence[str], column: str | None, where: str
+) -> Rows:
     plain, known = schema.plain, _known(schema)
-    if isinstance(plain, TableSchema) and column is None and _has(part, [*(c.name for c in plain.columns), *known]):
+    if (
+        isinstance(plain, TableSchema)
+        and column is None
+        and _has(part, [*(c.name for c in plain.columns), *known])
+    ):
         beside = list(dict.fromkeys([*known, *keep]))
         frame = part.select(beside).to_pandas() if beside else pd.DataFrame(index=range(len(part)))
         x = encode_batch(plain, part)
@@ -94,11 +114,20 @@ def encoded_rows(schema: Schema, part: Any, keep: Sequence[str], column: str | N
     return schema.beside(x, frame, where), frame[list(keep)]
 
 
-def needed_columns(schema: Schema, first: pd.DataFrame, column: str | None, keep: Sequence[str]) -> list[str] | None:
-    """The columns that are looked at; None for all, where one of them is not there and has to be named beside those that are."""
+def needed_columns(
+    schema: Schema, first: pd.DataFrame, column: str | None, keep: Sequence[str]
+) -> list[str] | None:
+    """The columns that are looked at; None for all, where one of them is not there and has to be
+    named beside those that are."""
     plain = schema.plain
-    by_name = isinstance(plain, TableSchema) and (column is None or plain.columns[0].name in first.columns)
-    own = [c.name for c in plain.columns] if by_name and isinstance(plain, TableSchema) else [str(column)]
+    by_name = isinstance(plain, TableSchema) and (
+        column is None or plain.columns[0].name in first.columns
+    )
+    own = (
+        [c.name for c in plain.columns]
+        if by_name and isinstance(plain, TableSchema)
+        else [str(column)]
+    )
     names = list(dict.fromkeys([*own, *_known(schema), *keep]))
     return names if all(name in first.columns for name in names) else None
 
@@ -114,11 +143,14 @@ def _has(part: Any, names: Sequence[str]) -> bool:
 
 
 def frames_of(path: Path, rows: int) -> Iterator[pd.DataFrame]:
-    return (part if isinstance(part, pd.DataFrame) else part.to_pandas() for part in _parts(path, rows))
+    return (
+        part if isinstance(part, pd.DataFrame) else part.to_pandas() for part in _parts(path, rows)
+    )
 
 
 def _parts(path: Path, rows: int, columns: list[str] | None = None) -> Iterator[Any]:
-    """Frames of a CSV file, record batches of a parquet file: `rows` at a time, over the ends of row groups."""
+    """Frames of a CSV file, record batches of a parquet file: `rows` at a time, over the ends of
+    row groups."""
     try:
         if path.suffix.lower() == ".csv":
             yield from pd.read_csv(path, chunksize=rows)
@@ -126,21 +158,34 @@ def _parts(path: Path, rows: int, columns: list[str] | None = None) -> Iterator[
             # Without these two settings, the columns of a whole row group are in memory at once.
             with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
                 yield from file.iter_batches(batch_size=rows, columns=columns)
-    except (pa.ArrowException, pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError, OSError) as error:
-        raise PrivetError(f"{path} cannot be read as parquet or CSV ({str(error).strip().splitlines()[0].rstrip('.')}).") from None
+    except (
+        pa.ArrowException,
+        pd.errors.EmptyDataError,
+        pd.errors.ParserError,
+        UnicodeDecodeError,
+        OSError,
+    ) as error:
+        raise PrivetError(
+            f"{path} cannot be read as parquet or CSV ({str(error).strip().splitlines()[0].rstrip('.')})."
+        ) from None
 
 
 def record_column(schema: Schema, frame: pd.DataFrame, where: str) -> str | None:
-    """The column that holds the picture, text, window or list; None where a table's columns are there by name."""
+    """The column that holds the picture, text, window or list; None where a table's columns are
+    there by name."""
     if isinstance(schema, TableSchema):
         lists = [c for c in frame.columns if _cell(frame[c], np.ndarray, list) is not None]
         return lists[0] if lists and schema.columns[0].name not in frame.columns else None
-    wanted = {"image": (bytes,), "signal": (np.ndarray, list, bytes), "text": (str,)}[schema.modality]
+    wanted = {"image": (bytes,), "signal": (np.ndarray, list, bytes), "text": (str,)}[
+        schema.modality
+    ]
     fitting = [c for c in frame.columns if _cell(frame[c], *wanted) is not None]
     if isinstance(schema, ImageSchema):
         fitting = [c for c in fitting if is_picture(_cell(frame[c], bytes) or b"")]
     if not fitting:
-        raise PrivetError(f"{where}: no column holds a {schema.modality}, which is what the release takes.")
+        raise PrivetError(
+            f"{where}: no column holds a {schema.modality}, which is what the release takes."
+        )
     return str(_likeliest(frame, fitting, schema))
 
 
@@ -149,7 +194,10 @@ def _encode(schema: Schema, frame: pd.DataFrame, column: str | None, where: str)
         raise unknown("column", column, map(str, frame.columns))
     if isinstance(schema, TableSchema):
         if column is not None and schema.columns[0].name not in frame.columns:
-            flat = _numbers(frame[column].tolist(), f"{where}: the lists in '{column}' do not hold equally many numbers.")
+            flat = _numbers(
+                frame[column].tolist(),
+                f"{where}: the lists in '{column}' do not hold equally many numbers.",
+            )
             frame = pd.DataFrame(flat, columns=[f"v{i}" for i in range(flat.shape[1])])
         return schema.encode(frame)
     cells = frame[column]
@@ -174,9 +222,15 @@ def _likeliest(frame: pd.DataFrame, names: list[Any], schema: Schema) -> Any:
 
 
 def _numbers(cells: list[Any], wrong: str) -> Array:
-    """Cells of lists, nested lists or bytes as rows of numbers; `wrong` is said where they are not of one length."""
+    """Cells of lists, nested lists or bytes as rows of numbers; `wrong` is said where they are not
+    of one length."""
     try:
-        rows = [np.frombuffer(c, np.float16) if isinstance(c, bytes) else np.concatenate([np.ravel(v) for v in c]) for c in cells]
+        rows = [
+            np.frombuffer(c, np.float16)
+            if isinstance(c, bytes)
+            else np.concatenate([np.ravel(v) for v in c])
+            for c in cells
+        ]
         return np.stack(rows).astype(np.float32)
     except (TypeError, ValueError):
         raise PrivetError(wrong) from None

@@ -1,10 +1,12 @@
-"""toys: two distributions for which the best release is known, so that one can see how far learning is from it.
+"""toys: two distributions for which the best release is known, so that one can see how far learning
+is from it.
 
-A private bit u and a feature x that betrays it. A release may move x by D on average, and the adversary knows everything but u:
+A private bit u and a feature x that betrays it. A release may move x by D on average, and the
+adversary knows everything but u:
     gaussian    x | u ~ N(+-m, s^2), moved by a shift b and noise of deviation g, b^2 + g^2 <= D (squared error),
     bernoulli   P(x = u) = agree, flipped with probabilities that may depend on (x, u), P(x~ != x) <= D.
-These are the synthetic cases of generative adversarial privacy (Huang, Kairouz, Chen, Sankar, Rajagopal, "Context-aware
-generative adversarial privacy", Entropy 19(12), 2017).
+These are the synthetic cases of generative adversarial privacy (Huang, Kairouz, Chen, Sankar,
+Rajagopal, "Context-aware generative adversarial privacy", Entropy 19(12), 2017).
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
+from privet.core.errors import PrivetError, unknown
 from privet.data.dataset import Array, Attribute, Dataset
-from privet.data.parts import assign
-from privet.errors import PrivetError, unknown
+from privet.data.splitting import assign
 
 M, S = 1.0, 1.0
 """Mean (of u = 1; the other is its negative) and deviation of the Gaussian toy."""
@@ -29,7 +31,8 @@ TOYS = ("bernoulli", "gaussian")
 
 
 def toy(name: str, n: int = 20_000, seed: int = 0) -> Dataset:
-    """n records of a toy: a table with the one column x, and the private attribute u that is no part of it."""
+    """n records of a toy: a table with the one column x, and the private attribute u that is no
+    part of it."""
     if name not in TOYS:
         raise unknown("toy", name, TOYS)
     if n < 4:
@@ -67,17 +70,21 @@ class Optimum:
 
 
 def gaussian_optimum(distortion: float, m: float = M, s: float = S) -> Optimum:
-    """The shift b and the noise g that leave the best adversary least, among those with b^2 + g^2 <= D.
+    """The shift b and the noise g that leave the best adversary least, among those with b^2 + g^2
+    <= D.
 
-    The released classes are N(+-(m - b), s^2 + g^2) and equally likely, so the best adversary asks for the sign and is right with
-    probability Phi((m - b) / sqrt(s^2 + g^2)). With g^2 = D - b^2 the quotient falls until b = (s^2 + D) / m and rises
-    after, hence b = min(sqrt(D), (s^2 + D) / m, m): while m <= 2s all of the budget goes into the shift, and at D = m^2
-    nothing is left.
+    The released classes are N(+-(m - b), s^2 + g^2) and equally likely, so the best adversary asks
+    for the sign and is right with probability Phi((m - b) / sqrt(s^2 + g^2)). With g^2 = D - b^2
+    the quotient falls until b = (s^2 + D) / m and rises after, hence b = min(sqrt(D), (s^2 + D) /
+    m, m): while m <= 2s all of the budget goes into the shift, and at D = m^2 nothing is left.
 
-    The channel is context-aware: the shift needs u itself, which the participant knows and an input of x alone
-    does not hold. Nor is it the best channel of any form, but the best of this one.
+    The channel is context-aware: the shift needs u itself, which the participant knows and an input
+    of x alone does not hold. Nor is it the best channel of any form, but the best of this one.
     """
-    _check(distortion >= 0 and m > 0 and s > 0, "A Gaussian toy needs a distortion of 0 or more, and m and s above 0.")
+    _check(
+        distortion >= 0 and m > 0 and s > 0,
+        "A Gaussian toy needs a distortion of 0 or more, and m and s above 0.",
+    )
     b = min(math.sqrt(distortion), (s * s + distortion) / m, m)
     g = math.sqrt(distortion - b * b) if b < min(math.sqrt(distortion), m) else 0.0
     return Optimum(float(ndtr((m - b) / math.hypot(s, g))), b, g)
@@ -93,21 +100,30 @@ class ChannelOptimum:
     """P(x~ | x, u), indexed [u, x, x~]."""
 
 
-def bernoulli_optimum(distortion: float, agree: float = AGREE, prior: float = PRIOR, aware: bool = True) -> ChannelOptimum:
-    """The flips of x that leave the best adversary least, among those with P(x~ != x) <= D; see `channel_optimum`."""
-    _check(distortion >= 0 and 0 <= agree <= 1 and 0 <= prior <= 1, "A Bernoulli toy needs a distortion of 0 or more, and probabilities.")
+def bernoulli_optimum(
+    distortion: float, agree: float = AGREE, prior: float = PRIOR, aware: bool = True
+) -> ChannelOptimum:
+    """The flips of x that leave the best adversary least, among those with P(x~ != x) <= D; see
+    `channel_optimum`."""
+    _check(
+        distortion >= 0 and 0 <= agree <= 1 and 0 <= prior <= 1,
+        "A Bernoulli toy needs a distortion of 0 or more, and probabilities.",
+    )
     joint = np.array([[agree, 1 - agree], [1 - agree, agree]]) * np.array([[1 - prior], [prior]])
     return channel_optimum(joint, 1 - np.eye(2), distortion, aware)
 
 
-def channel_optimum(joint: Array, cost: Array, distortion: float, aware: bool = True) -> ChannelOptimum:
+def channel_optimum(
+    joint: Array, cost: Array, distortion: float, aware: bool = True
+) -> ChannelOptimum:
     """The channel W(x~ | x, u) that minimises the best adversary's accuracy, as a linear program.
 
     Given P(u, x) as `joint` [u, x] and the cost of every move as `cost` [x, x~]:
         minimise    sum_x~ t(x~)                                    t(x~) is what the adversary gets right on seeing x~
         subject to  t(x~) >= sum_x P(u, x) W(x~ | x, u)             for every u,
                     sum P(u, x) W(x~ | x, u) cost(x, x~) <= D,      W(. | x, u) a distribution.
-    Not `aware`: W may not depend on u, as where a release sees the record alone; then one W(x~ | x) serves every u.
+    Not `aware`: W may not depend on u, as where a release sees the record alone; then one W(x~ | x)
+    serves every u.
     """
     from scipy.optimize import linprog  # half a second that every other command would pay
 
@@ -120,9 +136,13 @@ def channel_optimum(joint: Array, cost: Array, distortion: float, aware: bool = 
         weight[u, range(outputs), table, :, range(outputs)] = joint[u]
         spent[table] += joint[u][:, None] * cost
     size = spent.size
-    gains = np.hstack([weight.reshape(classes * outputs, size), -np.tile(np.eye(outputs), (classes, 1))])
+    gains = np.hstack(
+        [weight.reshape(classes * outputs, size), -np.tile(np.eye(outputs), (classes, 1))]
+    )
     limit = np.concatenate([spent.ravel(), np.zeros(outputs)])
-    sums = np.hstack([np.kron(np.eye(tables * inputs), np.ones(outputs)), np.zeros((tables * inputs, outputs))])
+    sums = np.hstack(
+        [np.kron(np.eye(tables * inputs), np.ones(outputs)), np.zeros((tables * inputs, outputs))]
+    )
     found = linprog(
         np.concatenate([np.zeros(size), np.ones(outputs)]),
         A_ub=np.vstack([gains, limit]),

@@ -1,0 +1,2 @@
+"""Pure functions of numbers: intervals, leakage, information, fairness, distortion,
+certificates."""

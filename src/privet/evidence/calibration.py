@@ -19,8 +19,8 @@ def calibrated(truth_select: Array, answers_select: Array, answers: Array) -> Ar
 
         p'(c) = p(c)^a exp(b_c) / sum over c' of p(c')^a exp(b_c')
 
-    Source: Alexandari, Kundaje and Shrikumar, Maximum likelihood with bias-corrected calibration is hard-to-beat at label
-    shift adaptation, ICML (2020).
+    Source: Alexandari, Kundaje and Shrikumar, Maximum likelihood with bias-corrected calibration is
+    hard-to-beat at label shift adaptation, ICML (2020).
 
     >>> truth = np.arange(1000) % 10 > 3                                                   # 60 % of class 1
     >>> said = np.tile([0.001, 0.999], (1000, 1))                                          # far too sure
@@ -40,7 +40,9 @@ def calibrated(truth_select: Array, answers_select: Array, answers: Array) -> Ar
         return float(-(out * own).sum() / n + (b**2).sum() / (20 * n)), steps
 
     start = np.concatenate([[1.0], np.zeros(classes)])
-    best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 20.0)] + [(-20.0, 20.0)] * classes).x
+    best = minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 20.0)] + [(-20.0, 20.0)] * classes
+    ).x
     return np.asarray(np.exp(log_softmax(best[0] * _logs(answers) + best[1:], axis=1)))
 
 

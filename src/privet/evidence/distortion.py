@@ -1,7 +1,8 @@
 """How close a rebuilt picture is to the original: PSNR, SSIM and MS-SSIM, one number per picture.
 
-Pictures are (n, channels, height, width) arrays or tensors in 0..peak. What is returned is float64 (n,); `similarity` alone
-stays on the device and can be differentiated, for those who learn to rebuild.
+Pictures are (n, channels, height, width) arrays or tensors in 0..peak. What is returned is float64
+(n,); `similarity` alone stays on the device and can be differentiated, for those who learn to
+rebuild.
 """
 
 from __future__ import annotations
@@ -48,11 +49,12 @@ def ssim(made: Pictures, truth: Pictures, peak: float = 255.0) -> Array:
 
         (2 m_a m_b + c1) (2 s_ab + c2) / ((m_a^2 + m_b^2 + c1) (s_a^2 + s_b^2 + c2)),   c_i = (K_i peak)^2
 
-    with means m, variances s^2 and covariance s_ab under a Gaussian window of 11 pixels and deviation 1.5. Borders are
-    reflected, as torchmetrics does. Along an axis of fewer than 11 pixels the window is the largest odd number that fits.
+    with means m, variances s^2 and covariance s_ab under a Gaussian window of 11 pixels and
+    deviation 1.5. Borders are reflected, as torchmetrics does. Along an axis of fewer than 11
+    pixels the window is the largest odd number that fits.
 
-    Source: Wang, Bovik, Sheikh and Simoncelli, Image quality assessment: from error visibility to structural similarity,
-    IEEE Transactions on Image Processing 13 (2004), 600-612.
+    Source: Wang, Bovik, Sheikh and Simoncelli, Image quality assessment: from error visibility to
+    structural similarity, IEEE Transactions on Image Processing 13 (2004), 600-612.
 
     >>> grey = np.full((1, 1, 16, 16), 100.0)
     >>> ssim(grey, grey), ssim(grey, grey + 50).round(4)            # only the means differ: (2 * 15000 + c1) / (32500 + c1)
@@ -62,14 +64,15 @@ def ssim(made: Pictures, truth: Pictures, peak: float = 255.0) -> Array:
 
 
 def ms_ssim(made: Pictures, truth: Pictures, peak: float = 255.0) -> Array:
-    """SSIM over several scales, 0 to 1: the product of the contrast and structure terms of each scale and the SSIM of the
-    coarsest, each to the power of its weight and 0 where it is negative. A scale is the one before, 2 x 2 pixels averaged.
+    """SSIM over several scales, 0 to 1: the product of the contrast and structure terms of each
+    scale and the SSIM of the coarsest, each to the power of its weight and 0 where it is negative.
+    A scale is the one before, 2 x 2 pixels averaged.
 
-    Five scales need 176 pixels along the shorter side. Smaller pictures have as many scales as `scales` says, and weights
-    that are normalised to sum to one again.
+    Five scales need 176 pixels along the shorter side. Smaller pictures have as many scales as
+    `scales` says, and weights that are normalised to sum to one again.
 
-    Source: Wang, Simoncelli and Bovik, Multi-scale structural similarity for image quality assessment, 37th Asilomar
-    Conference on Signals, Systems and Computers (2003), 1398-1402.
+    Source: Wang, Simoncelli and Bovik, Multi-scale structural similarity for image quality
+    assessment, 37th Asilomar Conference on Signals, Systems and Computers (2003), 1398-1402.
 
     >>> picture = np.random.default_rng(0).integers(0, 256, (2, 3, 48, 48))
     >>> ms_ssim(picture, picture), ms_ssim(picture, 255 - picture)
@@ -100,7 +103,8 @@ def scales(height: int, width: int) -> int:
 
 
 def similarity(made: Tensor, truth: Tensor, peak: float = 255.0) -> tuple[Tensor, Tensor]:
-    """SSIM per picture, and its contrast and structure part alone (without reflected borders), as tensors (n,).
+    """SSIM per picture, and its contrast and structure part alone (without reflected borders), as
+    tensors (n,).
 
     `made` may be one picture, (1, channels, height, width), that is compared with all.
     """
@@ -127,8 +131,8 @@ def _reach(size: int) -> int:
 
 @lru_cache(maxsize=32)
 def _window(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """The Gaussian window along one axis as a matrix (size, size), borders reflected. Kept on the device: nothing is sent there while
-    a step is recorded."""
+    """The Gaussian window along one axis as a matrix (size, size), borders reflected. Kept on the
+    device: nothing is sent there while a step is recorded."""
     reach = _reach(size)
     steps = np.arange(-reach, reach + 1)
     weights = np.exp(-0.5 * (steps / SIGMA) ** 2)
@@ -139,9 +143,14 @@ def _window(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.as_tensor(matrix, dtype=dtype, device=device)
 
 
-def _in_parts(measure: Callable[[Tensor, Tensor], Tensor], made: Pictures, truth: Pictures) -> Array:
-    """A measure of few pictures at a time, in float64: what is small beside the window's mean must not be lost."""
-    assert made.shape == truth.shape and len(made.shape) == 4, f"Two sets of pictures, not {tuple(made.shape)} and {tuple(truth.shape)}."
+def _in_parts(
+    measure: Callable[[Tensor, Tensor], Tensor], made: Pictures, truth: Pictures
+) -> Array:
+    """A measure of few pictures at a time, in float64: what is small beside the window's mean must
+    not be lost."""
+    assert made.shape == truth.shape and len(made.shape) == 4, (
+        f"Two sets of pictures, not {tuple(made.shape)} and {tuple(truth.shape)}."
+    )
     size = max(1, AT_ONCE // max(int(np.prod(made.shape[1:])), 1))
     found = []
     with torch.no_grad():
@@ -152,4 +161,8 @@ def _in_parts(measure: Callable[[Tensor, Tensor], Tensor], made: Pictures, truth
 
 
 def _double(pictures: Pictures) -> Tensor:
-    return pictures.double() if isinstance(pictures, Tensor) else torch.from_numpy(np.array(pictures, dtype=np.float64))
+    return (
+        pictures.double()
+        if isinstance(pictures, Tensor)
+        else torch.from_numpy(np.array(pictures, dtype=np.float64))
+    )

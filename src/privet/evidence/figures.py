@@ -1,19 +1,20 @@
-"""What an audit says, as values: every figure carries its measure, unit, direction, chance level, interval and n.
+"""What an audit says, as values: every figure carries its measure, unit, direction, chance level,
+interval and n.
 
-This is the layout of audit.json, which docs/audit-json.md explains field by field and audit.schema.json states for machines.
+This is the layout of audit.json, which docs/audit-json.md explains field by field and
+audit.schema.json states for machines.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from privet.errors import PrivetError
-from privet.evidence.saved import as_json, read
-from privet.files import write_text
+from privet.core.errors import PrivetError
+from privet.core.files import write_text
+from privet.core.json_values import as_json, read
 
 VERSION = 2
 """Version of the layout of audit.json."""
@@ -39,7 +40,8 @@ class Figure:
     unit: str = "share"
     """share, bits, dB, or the unit of the attribute itself."""
     better: Direction = "lower"
-    """Which direction the user of the release would like: lower for what leaks, higher for a task."""
+    """Which direction the user of the release would like: lower for what leaks, higher for a
+    task."""
     interval: str = "Clopper-Pearson 95 %"
     """How the interval was made; empty where there is none, and then low = value = high."""
     measure: str = "balanced accuracy"
@@ -49,8 +51,13 @@ class Figure:
 
     @property
     def is_chance(self) -> bool:
-        """Whether the interval reaches chance: nothing was shown to be readable. For a loss, chance is its upper end."""
-        return self.high >= self.chance if self.measure.startswith("mean absolute error") else self.low <= self.chance
+        """Whether the interval reaches chance: nothing was shown to be readable. For a loss, chance
+        is its upper end."""
+        return (
+            self.high >= self.chance
+            if self.measure.startswith("mean absolute error")
+            else self.low <= self.chance
+        )
 
 
 @dataclass(frozen=True)
@@ -60,15 +67,19 @@ class Finding:
     adversary: str
     """A word of the table of adversaries."""
     source: Source
-    """What it saw: released records, raw ones for comparison, ones rebuilt from released ones, or averages of several releases."""
+    """What it saw: released records, raw ones for comparison, ones rebuilt from released ones, or
+    averages of several releases."""
     select: float
-    """Its score on *select* (balanced accuracy, or share of variance explained), by which the strongest is chosen."""
+    """Its score on *select* (balanced accuracy, or share of variance explained), by which the
+    strongest is chosen."""
     score: Figure
-    """Of classes the balanced accuracy at the threshold chosen on *select*; of a number the share of variance explained."""
+    """Of classes the balanced accuracy at the threshold chosen on *select*; of a number the share
+    of variance explained."""
     plain: Figure
     """Of classes the accuracy of its plain answer; of a number the mean absolute error."""
     auc: Figure | None
-    """Area under the ROC curve, one against the rest; None for numbers, or where it is not defined."""
+    """Area under the ROC curve, one against the rest; None for numbers, or where it is not
+    defined."""
     seconds: float
     title: str = ""
     """What the adversary is called among people."""
@@ -118,13 +129,16 @@ class Reading:
     """Index into `released` of the finding that was strongest on *select*: the one to believe."""
     best_raw: int
     baselines: dict[str, Figure] = field(default_factory=dict)
-    """What is known without the release: 'prior', and 'task NAME' for what the label of that task alone gives away."""
+    """What is known without the release: 'prior', and 'task NAME' for what the label of that task
+    alone gives away."""
     evidence: dict[str, Figure] = field(default_factory=dict)
-    """More about the strongest adversary, by the name of the measure: f1, tpr_at_fpr_1_percent, advantage, usable_bits, ..."""
+    """More about the strongest adversary, by the name of the measure: f1, tpr_at_fpr_1_percent,
+    advantage, usable_bits, ..."""
     groups: tuple[Group, ...] = ()
     risk: Risk | None = None
     others: tuple[Finding, ...] = ()
-    """Findings outside the contest for the headline: from rebuilt records, and from averages of several releases."""
+    """Findings outside the contest for the headline: from rebuilt records, and from averages of
+    several releases."""
 
     @property
     def worst(self) -> Finding:
@@ -146,7 +160,8 @@ class Rebuilt:
     """What one decoder makes of the released records of people it has not seen."""
 
     measure: str
-    """What `value` counts, in words: 'PSNR in dB', 'share of words rebuilt', 'share of variance explained'."""
+    """What `value` counts, in words: 'PSNR in dB', 'share of words rebuilt', 'share of variance
+    explained'."""
     value: float
     n: int
     originals: tuple[str, ...] = ()
@@ -166,7 +181,8 @@ class People:
     adversary: str
     """The variant that was strongest on people other than those counted, in words."""
     figures: dict[str, Figure]
-    """top_1 and top_5; or auc, balanced_accuracy and tpr_at_fpr_1_percent. From released records."""
+    """top_1 and top_5; or auc, balanced_accuracy and tpr_at_fpr_1_percent. From released
+    records."""
     raw: dict[str, Figure] = field(default_factory=dict)
     """The same from raw records."""
     note: str = ""
@@ -175,13 +191,15 @@ class People:
 
 @dataclass(frozen=True)
 class Fairness:
-    """How differently the model for a task treats groups, learned from released and from raw records."""
+    """How differently the model for a task treats groups, learned from released and from raw
+    records."""
 
     task: str
     by: str
     """The attribute that makes the groups."""
     released: dict[str, Figure]
-    """demographic_parity_difference and equalized_odds_difference: 0 treats all groups alike, 1 is the other end."""
+    """demographic_parity_difference and equalized_odds_difference: 0 treats all groups alike, 1 is
+    the other end."""
     raw: dict[str, Figure]
     rates: tuple[Group, ...] = ()
     """Accuracy of the model on released records in each group."""
@@ -189,7 +207,8 @@ class Fairness:
 
 @dataclass(frozen=True)
 class Certified:
-    """What no adversary can beat when it guesses one private attribute, or why nothing can be said; certificate.py has the proof."""
+    """What no adversary can beat when it guesses one private attribute, or why nothing can be said;
+    certificate.py has the proof."""
 
     attribute: str
     """Its name; of several guessed at once, their names with 'and' between them."""
@@ -212,7 +231,8 @@ class Certified:
     people: tuple[int, ...]
     """Test people who have each value."""
     d: int
-    """Dimensions of the code that noise is added to, or symbols of the alphabet; 0 where there is neither."""
+    """Dimensions of the code that noise is added to, or symbols of the alphabet; 0 where there is
+    neither."""
     sigma: float | None
     """Deviation of the noise of one release; null for symbols."""
     releases: int
@@ -239,7 +259,8 @@ class Audit:
     """What was found, JSON in and JSON out. Reports and gates are views of it."""
 
     release: dict[str, Any]
-    """From the card: method, settings, private, seed, in_game (what the method's own adversary reached), sha256."""
+    """From the card: method, settings, private, seed, in_game (what the method's own adversary
+    reached), sha256."""
     data: dict[str, Any]
     """name, modality, fingerprint, and parts: {part: {records, people}}."""
     battery: str
@@ -255,9 +276,11 @@ class Audit:
     people: tuple[People, ...] = ()
     fairness: tuple[Fairness, ...] = ()
     information: dict[str, Figure] = field(default_factory=dict)
-    """Bits that released records carry about the records themselves, where there is a bound or an estimate."""
+    """Bits that released records carry about the records themselves, where there is a bound or an
+    estimate."""
     certificates: tuple[Certified, ...] = ()
-    """Per private attribute, and all of them at once, what no adversary can beat; for one release of a record and for several."""
+    """Per private attribute, and all of them at once, what no adversary can beat; for one release
+    of a record and for several."""
     version: int = VERSION
 
     def reading(self, attribute: str) -> Reading:
@@ -278,18 +301,14 @@ class Audit:
     def save(self, path: str | Path) -> None:
         write_text(Path(path), self.to_json() + "\n")
 
-    def report(self, path: str | Path, compare: Sequence[Audit] = (), pages: Sequence[str] = ()) -> None:
-        """Write the report: one HTML file that needs nothing else. Audits in `compare` join its picture; `pages` are their own reports."""
-        from privet.report import render
-
-        write_text(Path(path), render(self, compare, pages))
-
     @staticmethod
     def from_json(text: str) -> Audit:
         try:
             raw = json.loads(text)
             if raw["version"] != VERSION:
-                raise PrivetError(f"This audit has layout version {raw['version']!r:.40}, and this Privet reads version {VERSION}.")
+                raise PrivetError(
+                    f"This audit has layout version {raw['version']!r:.40}, and this Privet reads version {VERSION}."
+                )
             return cast(Audit, read(Audit, raw, "audit"))
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise PrivetError(f"This is not an audit that Privet wrote: {error}.") from None

@@ -1,7 +1,7 @@
 """Intervals for shares that were counted, and for the mean of several of them.
 
-All of them take the counted records as independent draws. Several records of one person are not: then the truth is less
-sure than these intervals say, and n should be read as people.
+All of them take the counted records as independent draws. Several records of one person are not:
+then the truth is less sure than these intervals say, and n should be read as people.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class Interval(NamedTuple):
 
 
 def clopper_pearson(right: int, n: int, confidence: float = 0.95) -> Interval:
-    """Exact interval for a share of which `right` of `n` were counted; it never covers less often than `confidence`.
+    """Exact interval for a share of which `right` of `n` were counted; it never covers less often
+    than `confidence`.
 
     With a = 1 - confidence and B(q; ., .) the q-quantile of the beta distribution::
 
@@ -31,7 +32,8 @@ def clopper_pearson(right: int, n: int, confidence: float = 0.95) -> Interval:
 
     Nothing counted says nothing: n = 0 gives (0, 1).
 
-    Source: Clopper and Pearson, The use of confidence or fiducial limits, Biometrika 26 (1934), 404-413.
+    Source: Clopper and Pearson, The use of confidence or fiducial limits, Biometrika 26 (1934),
+    404-413.
 
     >>> low, high = clopper_pearson(8, 10)
     >>> round(low, 4), round(high, 4)
@@ -45,9 +47,11 @@ def clopper_pearson(right: int, n: int, confidence: float = 0.95) -> Interval:
 
 
 def balanced_interval(right: Sequence[int], n: Sequence[int], confidence: float = 0.95) -> Interval:
-    """Interval for the mean of the per-class recalls `right[i] / n[i]`, that is, for balanced accuracy.
+    """Interval for the mean of the per-class recalls `right[i] / n[i]`, that is, for balanced
+    accuracy.
 
-    At each end the wider of two limits, with p_i the recalls, m their mean, k classes and w = 1 / k:
+    At each end the wider of two limits, with p_i the recalls, m their mean, k classes and w = 1 /
+    k:
 
     - MOVER over the Clopper-Pearson limits (l_i, u_i) of each class::
 
@@ -60,19 +64,22 @@ def balanced_interval(right: Sequence[int], n: Sequence[int], confidence: float 
       (k^2 / sum 1 / n_i where all recalls are 0, or all 1). A class of one record shows no spread of its own and takes that
       of all such classes together, or m (1 - m) if it is the only one.
 
-    MOVER alone is too narrow where all recalls are near 0 or near 1, the more so the more classes there are (two classes
-    cover 92.5 %, thirty 87 %, instead of 95 %); the second limit alone is empty where some recalls are 0 and the others 1.
+    MOVER alone is too narrow where all recalls are near 0 or near 1, the more so the more classes
+    there are (two classes cover 92.5 %, thirty 87 %, instead of 95 %); the second limit alone is
+    empty where some recalls are 0 and the others 1.
 
-    Together they are checked, not proved (tests/evidence/test_intervals.py holds a part of it): where there are two classes, or
-    every class has three records or more, exact enumeration over up to five classes found no coverage below 95 %, and
-    simulation over up to thirty none below it by more than its own error. With three or more classes, of which some
-    have one record or two, the lowest found was 90.8 % and 94.4 %.
+    Together they are checked, not proved (tests/evidence/test_intervals.py holds a part of it):
+    where there are two classes, or every class has three records or more, exact enumeration over up
+    to five classes found no coverage below 95 %, and simulation over up to thirty none below it by
+    more than its own error. With three or more classes, of which some have one record or two, the
+    lowest found was 90.8 % and 94.4 %.
 
     A class without records is left out of the mean; with no records at all the interval is (0, 1).
 
-    Sources: Zou and Donner, Construction of confidence limits about effect measures, Statistics in Medicine 27 (2008),
-    1693-1702 (MOVER); Korn and Graubard, Confidence intervals for proportions with small expected number of positive
-    counts estimated from survey data, Survey Methodology 24 (1998), 193-201 (effective n).
+    Sources: Zou and Donner, Construction of confidence limits about effect measures, Statistics in
+    Medicine 27 (2008), 1693-1702 (MOVER); Korn and Graubard, Confidence intervals for proportions
+    with small expected number of positive counts estimated from survey data, Survey Methodology 24
+    (1998), 193-201 (effective n).
 
     >>> low, high = balanced_interval([45, 80], [50, 100])
     >>> round(low, 3), round(high, 3)
@@ -84,28 +91,42 @@ def balanced_interval(right: Sequence[int], n: Sequence[int], confidence: float 
     counted = [i for i, size in enumerate(n) if size > 0]
     if not counted:
         return Interval(0.0, 1.0)
-    low, high = balanced_limits(np.array([[right[i] for i in counted]]), np.array([n[i] for i in counted]), confidence)
+    low, high = balanced_limits(
+        np.array([[right[i] for i in counted]]), np.array([n[i] for i in counted]), confidence
+    )
     return Interval(float(low[0]), float(high[0]))
 
 
 def balanced_limits(right: Array, n: Array, confidence: float = 0.95) -> tuple[Array, Array]:
-    """`balanced_interval` for many outcomes at once: `right` is (outcomes, classes), `n` (classes,) without zeros."""
-    assert (n > 0).all() and (right >= 0).all() and (right <= n).all(), "Each class needs 0 <= right <= n and n > 0."
+    """`balanced_interval` for many outcomes at once: `right` is (outcomes, classes), `n` (classes,)
+    without zeros."""
+    assert (n > 0).all() and (right >= 0).all() and (right <= n).all(), (
+        "Each class needs 0 <= right <= n and n > 0."
+    )
     recall, classes = right / n, len(n)
     mean = recall.mean(1)
 
-    low, high = _beta_limits(right.astype(float), np.broadcast_to(n, right.shape).astype(float), confidence)
+    low, high = _beta_limits(
+        right.astype(float), np.broadcast_to(n, right.shape).astype(float), confidence
+    )
     mover_low = mean - np.sqrt(((recall - low) ** 2).sum(1)) / classes
     mover_high = mean + np.sqrt(((high - recall) ** 2).sum(1)) / classes
 
     single = n == 1
-    # A class of one record shows no spread of its own: it gets that of all such classes, or of the mean if it is the only one.
+    # A class of one record shows no spread of its own: it gets that of all such classes, or of the
+    # mean if it is the only one.
     alone = recall[:, single].mean(1) if single.sum() > 1 else mean
     spread = (alone * (1 - alone) * single.sum() / max(single.sum() - 1, 1))[:, None]
-    variance = np.where(single, spread, recall * (1 - recall) / np.maximum(n - 1, 1)).sum(1) / classes**2
+    variance = (
+        np.where(single, spread, recall * (1 - recall) / np.maximum(n - 1, 1)).sum(1) / classes**2
+    )
     same = (mean == 0) | (mean == 1)
-    known = same | (variance > 0)  # elsewhere each recall is 0 or 1 but not all the same: MOVER alone decides
-    effective = np.where(same, classes**2 / (1 / n).sum(), mean * (1 - mean) / np.where(variance > 0, variance, 1))
+    known = same | (
+        variance > 0
+    )  # elsewhere each recall is 0 or 1 but not all the same: MOVER alone decides
+    effective = np.where(
+        same, classes**2 / (1 / n).sum(), mean * (1 - mean) / np.where(variance > 0, variance, 1)
+    )
     pooled_low, pooled_high = _beta_limits(mean * effective, effective, confidence)
     low = np.where(known, np.minimum(mover_low, pooled_low), mover_low)
     high = np.where(known, np.maximum(mover_high, pooled_high), mover_high)

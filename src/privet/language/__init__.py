@@ -1,1 +1,2 @@
-"""Language: models that do not remember their authors, and words that do not tell who wrote them."""
+"""Language: models that do not remember their authors, and words that do not tell who wrote
+them."""

@@ -1,7 +1,9 @@
-"""The audit of language models: plant canaries, train a reference and every model that is asked for, and attack each of them.
+"""The audit of language models: plant canaries, train a reference and every model that is asked
+for, and attack each of them.
 
-All models share data, canaries, tokenizer and seed, so that they differ in the regulariser alone. What is trained and what was found of
-it is kept under `models/`, and a second call with the same words goes on where the first was stopped.
+All models share data, canaries, tokenizer and seed, so that they differ in the regulariser alone.
+What is trained and what was found of it is kept under `models/`, and a second call with the same
+words goes on where the first was stopped.
 """
 
 from __future__ import annotations
@@ -12,21 +14,21 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from privet.adversaries import Adversary
-from privet.device import pick
-from privet.errors import PrivetError
+from privet.adversaries.adversary import Adversary
+from privet.core.errors import PrivetError
+from privet.core.files import writable_folder, write_text
+from privet.core.progress import console
 from privet.evidence.figures import Figure
-from privet.evidence.people import best_of
-from privet.files import writable_folder, write_text
+from privet.evidence.person_intervals import best_of
 from privet.language.canaries import PATTERNS, draw
 from privet.language.corpus import gather, load_texts
+from privet.language.dp_sgd import require_opacus
 from privet.language.jobs import Work, check_workers, readings
-from privet.language.kept import plain
-from privet.language.private import require_opacus
-from privet.language.reading import Reading, exposure_below
+from privet.language.model_reading import Reading, exposure_below
+from privet.language.saved_readings import plain
 from privet.language.speed import Speed, measure
 from privet.language.train import Settings, rows, tokenizer_for
-from privet.progress import console
+from privet.nets.device import pick
 
 NEAR = 0.03
 """Perplexities that differ by less than this share count as equal."""
@@ -48,11 +50,24 @@ class LanguageAudit:
 
 
 def audit_to(
-    folder: Path, spec: str, words: Sequence[str], settings: Settings, *, author: str = "", authors: int | None = 100, canaries: int = 8,
-    repeats: Sequence[int] = (0, 1, 4, 16), patterns: Sequence[str] = PATTERNS, schema: Path | None = None, device: str = "auto",
-    progress: bool = True, workers: int = 1, adversaries: Sequence[Adversary] | None = None,
-) -> LanguageAudit:  # fmt: skip
-    """Train and attack, and write language.json and report.html to `folder`, again whenever another model was attacked."""
+    folder: Path,
+    spec: str,
+    words: Sequence[str],
+    settings: Settings,
+    *,
+    author: str = "",
+    authors: int | None = 100,
+    canaries: int = 8,
+    repeats: Sequence[int] = (0, 1, 4, 16),
+    patterns: Sequence[str] = PATTERNS,
+    schema: Path | None = None,
+    device: str = "auto",
+    progress: bool = True,
+    workers: int = 1,
+    adversaries: Sequence[Adversary] | None = None,
+) -> LanguageAudit:
+    """Train and attack, and write language.json and report.html to `folder`, again whenever another
+    model was attacked."""
     asked = _asked(settings, words)
     workers = check_workers(workers, asked)
     if any(one.regularizer == "dp" for one in asked.values()):
@@ -60,12 +75,23 @@ def audit_to(
     corpus = gather(load_texts(spec, schema, progress), author, authors, settings.seed)
     for side in ("reference", "others"):
         if not len(corpus.where(side, "train")):
-            raise PrivetError(f"{corpus.name} has no authors left that no model has seen: add authors.")
+            raise PrivetError(
+                f"{corpus.name} has no authors left that no model has seen: add authors."
+            )
     planted = draw(patterns, canaries, repeats, corpus.authors("known"), settings.seed)
     tokenizer = tokenizer_for(corpus, settings, planted)
     undo = writable_folder(folder)
     try:
-        work = Work(corpus, planted, tokenizer, asked, folder / "models", str(pick(device)), progress, adversaries)
+        work = Work(
+            corpus,
+            planted,
+            tokenizer,
+            asked,
+            folder / "models",
+            str(pick(device)),
+            progress,
+            adversaries,
+        )
         return _audit(work, folder, workers)
     except BaseException:
         undo()
@@ -76,11 +102,16 @@ def _audit(work: Work, folder: Path, workers: int) -> LanguageAudit:
     done: dict[str, Reading] = {}
     notes = (*work.corpus.notes, *_notes(work))
     if work.progress:
-        console.print(f"{len(work.asked)} models and a reference, {workers} at a time: training, then attacking", highlight=False)
+        console.print(
+            f"{len(work.asked)} models and a reference, {workers} at a time: training, then attacking",
+            highlight=False,
+        )
     for one in readings(work, workers):
         done[one.name] = one
         if work.progress:
-            console.print(f"{one.name}: attacked ({len(done)} of {len(work.asked)})", highlight=False)
+            console.print(
+                f"{one.name}: attacked ({len(done)} of {len(work.asked)})", highlight=False
+            )
         _write(work, folder, done, notes)
     # Last, when nothing else runs: models that train side by side slow each other.
     ids, author = rows(work.corpus, work.plain, work.tokenizer, work.planted)
@@ -95,17 +126,32 @@ def _audit(work: Work, folder: Path, workers: int) -> LanguageAudit:
     return found
 
 
-def _write(work: Work, folder: Path, done: dict[str, Reading], notes: tuple[str, ...]) -> LanguageAudit:
-    """The report over what is done so far; none before the plain model, with which all are compared."""
-    from privet.language.report import render
+def _write(
+    work: Work, folder: Path, done: dict[str, Reading], notes: tuple[str, ...]
+) -> LanguageAudit:
+    """The report over what is done so far; none before the plain model, with which all are
+    compared."""
+    from privet.language.page import render
 
     patterns = tuple(dict.fromkeys(one.pattern for one in work.planted))
     models = [done[name] for name in work.asked if name in done]
     if work.plain.called in done:
         left = len(work.asked) - len(done)
-        unfinished = (f"{left} of {len(work.asked)} models are still to come: the audit is not finished.",) if left else ()
+        unfinished = (
+            (f"{left} of {len(work.asked)} models are still to come: the audit is not finished.",)
+            if left
+            else ()
+        )
         known = len(work.corpus.authors("known"))
-        found = LanguageAudit(work.corpus.name, known, work.plain, patterns, models, verdict(models), (*unfinished, *notes))
+        found = LanguageAudit(
+            work.corpus.name,
+            known,
+            work.plain,
+            patterns,
+            models,
+            verdict(models),
+            (*unfinished, *notes),
+        )
         write_text(folder / "language.json", found.to_json())
         write_text(folder / "report.html", render(found))
         return found
@@ -115,13 +161,18 @@ def _write(work: Work, folder: Path, done: dict[str, Reading], notes: tuple[str,
 def _speed(path: Path, identity: str) -> Speed | None:
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
-        return Speed(told["tokens_per_second"], told["plain"]) if told["identity"] == identity else None
+        return (
+            Speed(told["tokens_per_second"], told["plain"])
+            if told["identity"] == identity
+            else None
+        )
     except (OSError, ValueError, KeyError):
         return None
 
 
 def verdict(models: Sequence[Reading]) -> str:
-    """Whether any regulariser remembers less at equal perplexity, with both exposures and their intervals."""
+    """Whether any regulariser remembers less at equal perplexity, with both exposures and their
+    intervals."""
     plain, others = models[0], models[1:]
     if not others:
         return "Only the plain model was trained: there is nothing to compare it with."
@@ -135,7 +186,11 @@ def verdict(models: Sequence[Reading]) -> str:
         )
     # The best of several is named: all intervals are to hold at once.
     confidence = best_of(len(near))
-    below = {one.name: figure for one in near if (figure := exposure_below(one, plain, confidence)) is not None}
+    below = {
+        one.name: figure
+        for one in near
+        if (figure := exposure_below(one, plain, confidence)) is not None
+    }
     if not below:
         return "No sentence was planted, so nothing is known of what any model remembers."
     name = max(below, key=lambda one: below[one].low)
@@ -155,7 +210,11 @@ def verdict(models: Sequence[Reading]) -> str:
 
 
 def _bits(figure: Figure | None) -> str:
-    return "-" if figure is None or math.isnan(figure.value) else f"{figure.value:.1f} [{figure.low:.1f}, {figure.high:.1f}]"
+    return (
+        "-"
+        if figure is None or math.isnan(figure.value)
+        else f"{figure.value:.1f} [{figure.low:.1f}, {figure.high:.1f}]"
+    )
 
 
 def _asked(settings: Settings, words: Sequence[str]) -> dict[str, Settings]:

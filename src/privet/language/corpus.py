@@ -1,8 +1,9 @@
 """Corpus: whose texts the model learns from, which of them are kept back, and whom it never sees.
 
-Authors of *fit* are known to the model. Of each of them most texts are learned from and some are kept back: one for adversaries to
-learn from, one to choose on, the rest to count on. Authors of *attack* teach the reference model. Authors of *select* and *test*
-teach nobody: they are those who were not in the training data.
+Authors of *fit* are known to the model. Of each of them most texts are learned from and some are
+kept back: one for adversaries to learn from, one to choose on, the rest to count on. Authors of
+*attack* teach the reference model. Authors of *select* and *test* teach nobody: they are those who
+were not in the training data.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
+from privet.core.errors import PrivetError
 from privet.data.dataset import Array, Dataset
-from privet.data.layout import read_layout
-from privet.data.parts import assign
 from privet.data.schema import PAD, UNKNOWN
+from privet.data.schema_file import read_layout
 from privet.data.sources import FILES, load
-from privet.errors import PrivetError
+from privet.data.splitting import assign
 from privet.language.tokens import END, Tokenizer, words_of
 
 ROLES = ("train", "attack", "select", "test")
@@ -29,12 +30,14 @@ SIDES = ("known", "reference", "others")
 
 @dataclass(frozen=True)
 class Pieces:
-    """Texts as rows of at most so many tokens; a longer text is cut into pieces of about the same length."""
+    """Texts as rows of at most so many tokens; a longer text is cut into pieces of about the same
+    length."""
 
     ids: Array
     """(n, longest + 1), each row beginning with END, filled up with PAD."""
     word: Array
-    """(n, longest + 1): which kind of word a token is part of, by its place in `words`; -1 for none."""
+    """(n, longest + 1): which kind of word a token is part of, by its place in `words`; -1 for
+    none."""
     first: Array
     """(n, longest + 1): whether a word begins here."""
     text: Array
@@ -80,26 +83,38 @@ class Corpus:
 
 
 def load_texts(spec: str | Path, schema: Path | None = None, progress: bool = True) -> Dataset:
-    """The data that `spec` names, for those who want texts: a column called text holds some, however short or empty they are."""
+    """The data that `spec` names, for those who want texts: a column called text holds some,
+    however short or empty they are."""
     data, path, layout = load(spec, schema, progress), Path(spec).expanduser(), read_layout(schema)
     if data.modality == "text" or layout.x or layout.modality or path.suffix.lower() not in FILES:
         return data
     try:
-        return FILES[path.suffix.lower()](path, replace(layout, x="text", modality="text"), progress)
+        return FILES[path.suffix.lower()](
+            path, replace(layout, x="text", modality="text"), progress
+        )
     except PrivetError:
         return data
 
 
 def gather(data: Dataset, author: str = "", authors: int | None = None, seed: int = 0) -> Corpus:
-    """The corpus in `data`, whose authors are the people of the data or, where there are none, the column `author`."""
+    """The corpus in `data`, whose authors are the people of the data or, where there are none, the
+    column `author`."""
     if data.modality != "text":
-        raise PrivetError(f"A language model learns from texts, and {data.name} holds {data.modality} records.")
+        raise PrivetError(
+            f"A language model learns from texts, and {data.name} holds {data.modality} records."
+        )
     if authors is not None and authors < 2:
         raise PrivetError(f"--authors {authors} leaves nobody to be told apart: take 2 or more.")
     codes, part = _authors(data, author, seed)
     texts = data.records[data.rows]
-    filled = np.array([bool(words_of(text)) if text is not None else False for text in texts], dtype=bool) & (codes >= 0)
-    notes = [f"{int((~filled).sum())} texts are empty or have no author, and were left out."] if not filled.all() else []
+    filled = np.array(
+        [bool(words_of(text)) if text is not None else False for text in texts], dtype=bool
+    ) & (codes >= 0)
+    notes = (
+        [f"{int((~filled).sum())} texts are empty or have no author, and were left out."]
+        if not filled.all()
+        else []
+    )
     if not filled.any():
         raise PrivetError(f"All texts of {data.name} are empty: there is nothing to learn from.")
     kept = np.flatnonzero(filled)
@@ -111,12 +126,18 @@ def gather(data: Dataset, author: str = "", authors: int | None = None, seed: in
     known = side == 0
     count = len(np.unique(codes[known]))
     if count < 2:
-        raise PrivetError(f"The fit part of {data.name} has {count} authors, and a model that must not tell authors apart needs 2 or more.")
+        raise PrivetError(
+            f"The fit part of {data.name} has {count} authors, and a model that must not tell authors apart needs 2 or more."
+        )
     if not (known & (role == ROLES.index("test"))).any():
-        raise PrivetError(f"Every author in {data.name} has one text: at least two by somebody are needed, one of them to be kept back.")
+        raise PrivetError(
+            f"Every author in {data.name} has one text: at least two by somebody are needed, one of them to be kept back."
+        )
     single = int((np.bincount(codes[known])[np.unique(codes[known])] == 1).sum())
     if single:
-        notes.append(f"{single} known authors have one text each: the model learns it, and none of theirs is kept back.")
+        notes.append(
+            f"{single} known authors have one text each: the model learns it, and none of theirs is kept back."
+        )
     groups = _groups(data, kept, codes, known)
     return Corpus(data.name, data.fingerprint, texts, codes, side, role, groups, tuple(notes))
 
@@ -148,16 +169,32 @@ def cut(texts: Sequence[str], where: Array, tokenizer: Tokenizer, longest: int) 
     ids = np.hstack([np.full((len(source), 1), END), np.where(there, table[at, 0], PAD)])
     kind_of = np.hstack([blank, np.where(there, table[at, 1], -1)])
     first = np.hstack([blank == 0, there & (table[at, 2] == 1)])
-    return Pieces(ids, kind_of, first, np.asarray(where)[source], tuple(kinds), np.array([len(tokenizer.word(word)) for word in kinds]))
+    return Pieces(
+        ids,
+        kind_of,
+        first,
+        np.asarray(where)[source],
+        tuple(kinds),
+        np.array([len(tokenizer.word(word)) for word in kinds]),
+    )
 
 
 def private_words(pieces: Pieces, author: Array) -> Array:
-    """Rows (row, start, end) of the words that one author alone uses in these pieces: names above all.
+    """Rows (row, start, end) of the words that one author alone uses in these pieces: names above
+    all.
 
-    Digits, marks and words of one letter are not counted, nor words the tokenizer does not know, nor words with fewer than three
-    tokens before them.
+    Digits, marks and words of one letter are not counted, nor words the tokenizer does not know,
+    nor words with fewer than three tokens before them.
     """
-    alone = np.bincount(np.unique(np.stack([pieces.word[pieces.first], np.repeat(author, pieces.first.sum(1))]), axis=1)[0]) == 1
+    alone = (
+        np.bincount(
+            np.unique(
+                np.stack([pieces.word[pieces.first], np.repeat(author, pieces.first.sum(1))]),
+                axis=1,
+            )[0]
+        )
+        == 1
+    )
     proper = np.array([len(word) > 1 and word.isalpha() for word in pieces.words], dtype=bool)
     wanted = pieces.first & np.pad(alone & proper, (0, 1))[pieces.word]
     row, start = np.nonzero(wanted)
@@ -172,18 +209,23 @@ def private_words(pieces: Pieces, author: Array) -> Array:
 
 
 def _authors(data: Dataset, name: str, seed: int) -> tuple[Array, Array]:
-    """An author code per text (-1 for none), and the part of each text: no two parts share an author."""
+    """An author code per text (-1 for none), and the part of each text: no two parts share an
+    author."""
     if not name and data.person is not None:
         return np.asarray(data.person), np.asarray(data.part_of)
     if not name and "author" not in data.attributes:
-        raise PrivetError(f"{data.name} does not say who wrote a text: name the column with --author, or as person in a --schema file.")
+        raise PrivetError(
+            f"{data.name} does not say who wrote a text: name the column with --author, or as person in a --schema file."
+        )
     column = data.labels[data.attribute(name or "author").name]
     missing = column < 0 if column.dtype.kind in "iu" else ~np.isfinite(column)
     codes = np.where(missing, -1, np.unique(column, return_inverse=True)[1])
     if data.person is not None and _nested(codes, np.asarray(data.part_of)):
         return codes, np.asarray(data.part_of)
     if len(np.unique(codes[codes >= 0])) < 2:
-        raise PrivetError(f"All texts of {data.name} are by one author: there is nobody to tell them from.")
+        raise PrivetError(
+            f"All texts of {data.name} are by one author: there is nobody to tell them from."
+        )
     part, _ = assign(len(codes), codes, None, seed)
     return codes, part
 
@@ -201,7 +243,8 @@ def _drawn(codes: Array, side: Array, authors: int | None, seed: int) -> Array:
 
 
 def _deal(codes: Array, seed: int) -> Array:
-    """A role per text. Of 8 texts or more, 2 are counted on, 1 is chosen on and 1 shown to adversaries; of fewer, less is kept back."""
+    """A role per text. Of 8 texts or more, 2 are counted on, 1 is chosen on and 1 shown to
+    adversaries; of fewer, less is kept back."""
     random = np.random.default_rng([seed, 2])
     order = np.lexsort((random.random(len(codes)), codes))
     many = np.bincount(codes)[codes[order]]
@@ -213,7 +256,9 @@ def _deal(codes: Array, seed: int) -> Array:
     return back
 
 
-def _groups(data: Dataset, kept: Array, codes: Array, known: Array) -> dict[str, tuple[tuple[str, ...], Array]]:
+def _groups(
+    data: Dataset, kept: Array, codes: Array, known: Array
+) -> dict[str, tuple[tuple[str, ...], Array]]:
     """What is the same for all texts of an author and has few values; of numbers, thirds."""
     found: dict[str, tuple[tuple[str, ...], Array]] = {}
     for name, attribute in data.attributes.items():
@@ -224,7 +269,10 @@ def _groups(data: Dataset, kept: Array, codes: Array, known: Array) -> dict[str,
             names = attribute.values
         else:
             continue
-        if len(np.unique(np.stack([codes, labels]), axis=1).T) == len(np.unique(codes)) and len(np.unique(labels[known])) > 1:
+        if (
+            len(np.unique(np.stack([codes, labels]), axis=1).T) == len(np.unique(codes))
+            and len(np.unique(labels[known])) > 1
+        ):
             found[name] = (names, labels)
     return found
 
@@ -232,8 +280,15 @@ def _groups(data: Dataset, kept: Array, codes: Array, known: Array) -> dict[str,
 def _thirds(numbers: Array, known: Array) -> tuple[tuple[str, ...], Array]:
     """Bands of a number that hold about a third of the known authors' texts each."""
     there = np.isfinite(numbers)
-    edges = np.unique(np.quantile(numbers[known & there], [1 / 3, 2 / 3])) if (known & there).any() else np.zeros(0)
+    edges = (
+        np.unique(np.quantile(numbers[known & there], [1 / 3, 2 / 3]))
+        if (known & there).any()
+        else np.zeros(0)
+    )
     band = np.searchsorted(edges, numbers)
     present = np.unique(band[there])
-    names = [f"{numbers[there & (band == one)].min():g} to {numbers[there & (band == one)].max():g}" for one in present]
+    names = [
+        f"{numbers[there & (band == one)].min():g} to {numbers[there & (band == one)].max():g}"
+        for one in present
+    ]
     return tuple(names), np.where(there, np.searchsorted(present, band), -1)

@@ -1,15 +1,18 @@
 """Exposure: how much sooner a planted sentence would be found than by chance, in bits.
 
-For a space R of sentences and the rank of the planted one among them, ordered by how likely the model finds each::
+For a space R of sentences and the rank of the planted one among them, ordered by how likely the
+model finds each::
 
     exposure(s) = log2 |R| - log2 rank(s)
 
-It is log2 |R| for a sentence that the model finds likelier than all others, and for one it has never seen it is 1.44 bits on average
-(the rank is then uniform, and E[-log2 U] = 1 / ln 2). Where R can be listed the rank is counted. Where it cannot, -log p of
-sentences drawn from R is fitted with a skew-normal law F, and exposure is -log2 F(-log p(s)).
+It is log2 |R| for a sentence that the model finds likelier than all others, and for one it has
+never seen it is 1.44 bits on average (the rank is then uniform, and E[-log2 U] = 1 / ln 2). Where R
+can be listed the rank is counted. Where it cannot, -log p of sentences drawn from R is fitted with
+a skew-normal law F, and exposure is -log2 F(-log p(s)).
 
-Source: Carlini, Liu, Erlingsson, Kos and Song, The Secret Sharer: Evaluating and testing unintended memorization in neural
-networks, USENIX Security (2019), sections 4.2 and 4.3; the law: Azzalini, Scandinavian Journal of Statistics 12 (1985), 171-178.
+Source: Carlini, Liu, Erlingsson, Kos and Song, The Secret Sharer: Evaluating and testing unintended
+memorization in neural networks, USENIX Security (2019), sections 4.2 and 4.3; the law: Azzalini,
+Scandinavian Journal of Statistics 12 (1985), 171-178.
 """
 
 from __future__ import annotations
@@ -43,12 +46,14 @@ class Law(NamedTuple):
     mean: float
     scale: float
     p_value: float
-    """Of a Kolmogorov-Smirnov test that the sentences it was fitted to follow it; small where the fit is poor."""
+    """Of a Kolmogorov-Smirnov test that the sentences it was fitted to follow it; small where the
+    fit is poor."""
 
     def exposure(self, nats: Array) -> Array:
         """-log2 F, exact far into the tail, where F itself is too small for a float."""
         z = (np.asarray(nats, dtype=float) - self.mean) / self.scale
-        # F(z) is the integral of the density over (-inf, z], here from 40 scales below on, in logarithms.
+        # F(z) is the integral of the density over (-inf, z], here from 40 scales below on, in
+        # logarithms.
         steps = np.concatenate([[0.0], np.geomspace(1e-6, 40.0, 4000)])
         heights = skewnorm.logpdf(z[:, None] - steps, self.shape)
         top = heights.max(1, keepdims=True)
@@ -70,7 +75,8 @@ class Exposure(NamedTuple):
 
 
 def ranks(space: Array, found: Array) -> Array:
-    """Rank, from 1, of each of `found` in a space that holds it too; sentences that are just as likely share the mean of their ranks."""
+    """Rank, from 1, of each of `found` in a space that holds it too; sentences that are just as
+    likely share the mean of their ranks."""
     ordered = np.sort(space)
     below, upto = np.searchsorted(ordered, found, "left"), np.searchsorted(ordered, found, "right")
     return np.asarray((below + 1 + np.maximum(upto, below + 1)) / 2)
@@ -99,7 +105,13 @@ def fit(sample: Array) -> Law:
     return Law(float(shape), centre + spread * float(mean), spread * float(scale), p_value)
 
 
-def exposures(canaries: Sequence[Canary], tokenizer: Tokenizer, nats: Nats, seed: int = 0, most_listed: int = LISTED) -> list[Exposure]:
+def exposures(
+    canaries: Sequence[Canary],
+    tokenizer: Tokenizer,
+    nats: Nats,
+    seed: int = 0,
+    most_listed: int = LISTED,
+) -> list[Exposure]:
     """Exposure of every canary. A pattern's space is scored once for all its canaries."""
     by_pattern: Mapping[str, list[int]] = {one.pattern: [] for one in canaries}
     for place, one in enumerate(canaries):
@@ -118,5 +130,7 @@ def exposures(canaries: Sequence[Canary], tokenizer: Tokenizer, nats: Nats, seed
         guessed = np.minimum(law.exposure(own), most)
         counted = listed(space, space[planted]) if exact else guessed
         for place, bits, fitted in zip(places, counted, guessed, strict=True):
-            found[place] = Exposure(canaries[place], float(bits), float(fitted), most, exact, law.p_value)
+            found[place] = Exposure(
+                canaries[place], float(bits), float(fitted), most, exact, law.p_value
+            )
     return [found[place] for place in range(len(canaries))]

@@ -1,7 +1,9 @@
-"""The jobs of an audit of language models: train one, attack one. One after the other, or side by side in several processes.
+"""The jobs of an audit of language models: train one, attack one. One after the other, or side by
+side in several processes.
 
-A job leaves what it made in the model's own folder - model.safetensors with its card, then reading.json - and a job whose result lies
-there is not done again. Training goes on from its checkpoint.
+A job leaves what it made in the model's own folder - model.safetensors with its card, then
+reading.json - and a job whose result lies there is not done again. Training goes on from its
+checkpoint.
 """
 
 from __future__ import annotations
@@ -19,17 +21,17 @@ from pathlib import Path
 
 import torch
 
-from privet.adversaries import Adversary
-from privet.device import pick
-from privet.errors import PrivetError
-from privet.files import writable_folder
-from privet.game import Run
+from privet.adversaries.adversary import Adversary
+from privet.core.errors import PrivetError
+from privet.core.files import writable_folder
 from privet.language.canaries import Canary
 from privet.language.corpus import Corpus
-from privet.language.kept import keep, kept
-from privet.language.reading import Reading, Stage, read
+from privet.language.model_reading import Reading, Stage, read
+from privet.language.saved_readings import keep, kept
 from privet.language.tokens import Tokenizer
 from privet.language.train import Settings, Trained, identity_of, learn
+from privet.nets.device import pick
+from privet.train.game import Run
 
 REFERENCE = "reference"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -70,10 +72,16 @@ def train(work: Work, name: str) -> Trained:
         held = Trained.load(folder, work.device)
         if held.card["identity"] == work.identity(name):
             return held
-        raise PrivetError(f"{folder} holds a model of other settings or data: repeat those, or choose another --out.")
+        raise PrivetError(
+            f"{folder} holds a model of other settings or data: repeat those, or choose another --out."
+        )
     writable_folder(folder)
     run = Run(folder, resume=True, device=work.device, progress=work.progress)
-    settings, planted, side = (work.plain, [], REFERENCE) if name == REFERENCE else (work.asked[name], work.planted, "known")
+    settings, planted, side = (
+        (work.plain, [], REFERENCE)
+        if name == REFERENCE
+        else (work.asked[name], work.planted, "known")
+    )
     made = learn(work.corpus, settings, planted, side=side, tokenizer=work.tokenizer, run=run)
     made.save(folder)
     (folder / "checkpoint.safetensors").unlink(missing_ok=True)
@@ -81,10 +89,16 @@ def train(work: Work, name: str) -> Trained:
 
 
 def attack(work: Work, name: str) -> Reading:
-    """What was found of the model before, or is found now. It and the reference model are trained where they are not there."""
+    """What was found of the model before, or is found now. It and the reference model are trained
+    where they are not there."""
     model, path = train(work, name), work.place(name) / "reading.json"
     # A dp run cannot be repeated, so the weights themselves name what was read.
-    about = [work.identity(REFERENCE), _weights(work, REFERENCE), work.identity(name), _weights(work, name)]
+    about = [
+        work.identity(REFERENCE),
+        _weights(work, REFERENCE),
+        work.identity(name),
+        _weights(work, name),
+    ]
     identity = hashlib.sha256(json.dumps(about).encode()).hexdigest()
     found = kept(path, identity)
     if found is None:
@@ -100,7 +114,16 @@ def _weights(work: Work, name: str) -> str:
 @lru_cache(maxsize=1)
 def stage(work: Work) -> Stage:
     plain, reference = work.plain, train(work, REFERENCE)
-    return Stage.set(work.corpus, work.tokenizer, work.planted, reference, plain.longest, pick(work.device), plain.seed, work.adversaries)
+    return Stage.set(
+        work.corpus,
+        work.tokenizer,
+        work.planted,
+        reference,
+        plain.longest,
+        pick(work.device),
+        plain.seed,
+        work.adversaries,
+    )
 
 
 def readings(work: Work, workers: int = 1) -> Iterator[Reading]:
@@ -125,7 +148,10 @@ def readings(work: Work, workers: int = 1) -> Iterator[Reading]:
                     continue
                 name = training.pop(one)
                 one.result()
-                referred, waiting = referred or name == REFERENCE, waiting if name == REFERENCE else [*waiting, name]
+                referred, waiting = (
+                    referred or name == REFERENCE,
+                    waiting if name == REFERENCE else [*waiting, name],
+                )
             if referred:
                 attacking |= {submit(_attack, name): name for name in waiting}
                 waiting = []
@@ -150,11 +176,14 @@ def _attack(name: str) -> Reading:
 
 @contextmanager
 def _pool(work: Work, workers: int) -> Iterator[Callable[..., Future[Reading]]]:
-    """Processes that share the cores; each has the work from its start. What was not begun is dropped when one of them fails."""
+    """Processes that share the cores; each has the work from its start. What was not begun is
+    dropped when one of them fails."""
     threads = max(1, (os.cpu_count() or 1) // workers)
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, str(threads)))
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (replace(work, progress=False), threads))
+    pool = ProcessPoolExecutor(
+        workers, get_context("spawn"), _begin, (replace(work, progress=False), threads)
+    )
     try:
         yield pool.submit
     finally:

@@ -1,7 +1,8 @@
 """Language models: the chance of the next token, and one hidden state per text.
 
-`LSTM` is the source's; `GPT` is the same thing with causal attention (Radford et al. 2019, pre-norm blocks). Neither shares its
-input and output embeddings, so that the gradient of one text can be told from that of another (DP-SGD needs it).
+`LSTM` is the source's; `GPT` is the same thing with causal attention (Radford et al. 2019, pre-norm
+blocks). Neither shares its input and output embeddings, so that the gradient of one text can be
+told from that of another (DP-SGD needs it).
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from privet.core.errors import PrivetError, unknown
 from privet.data.schema import PAD
-from privet.errors import PrivetError, unknown
 
 Scores = Callable[[Tensor], Tensor]
-"""Token ids (n, t) to scores of the token that follows each, (n, t, vocabulary): all that exposure and the tab attack ask for."""
+"""Token ids (n, t) to scores of the token that follows each, (n, t, vocabulary): all that exposure
+and the tab attack ask for."""
 
 
 class LanguageModel(nn.Module, ABC):
@@ -35,7 +37,8 @@ class LanguageModel(nn.Module, ABC):
         """Of the token that follows each state."""
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores (n, t, vocabulary) of the token after each, and the hidden state (n, width) once the whole text was read."""
+        """Scores (n, t, vocabulary) of the token after each, and the hidden state (n, width) once
+        the whole text was read."""
         states = self.states(ids)
         return self.scores(states), last_state(states, ids)
 
@@ -43,7 +46,15 @@ class LanguageModel(nn.Module, ABC):
 class LSTM(LanguageModel):
     name = "lstm"
 
-    def __init__(self, vocabulary: int, width: int, layers: int, dropout: float, longest: int, cell: Any = nn.LSTM) -> None:
+    def __init__(
+        self,
+        vocabulary: int,
+        width: int,
+        layers: int,
+        dropout: float,
+        longest: int,
+        cell: Any = nn.LSTM,
+    ) -> None:
         super().__init__()
         self.vocabulary = vocabulary
         self.embedding = nn.Embedding(vocabulary, width, padding_idx=PAD)
@@ -65,7 +76,15 @@ class LSTM(LanguageModel):
 class GPT(LanguageModel):
     name = "gpt"
 
-    def __init__(self, vocabulary: int, width: int, layers: int, dropout: float, longest: int, cell: Any = None) -> None:
+    def __init__(
+        self,
+        vocabulary: int,
+        width: int,
+        layers: int,
+        dropout: float,
+        longest: int,
+        cell: Any = None,
+    ) -> None:
         super().__init__()
         self.vocabulary = vocabulary
         self.embedding = nn.Embedding(vocabulary, width, padding_idx=PAD)
@@ -78,7 +97,9 @@ class GPT(LanguageModel):
 
     def states(self, ids: Tensor) -> Tensor:
         # One row of places per text, not one for all: the gradient of a text must be its own.
-        x = self.embedding(ids) + self.place(torch.arange(ids.shape[1], device=ids.device).expand_as(ids))
+        x = self.embedding(ids) + self.place(
+            torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+        )
         for block in self.blocks:
             x = block(x)
         found: Tensor = self.norm(x)
@@ -100,7 +121,11 @@ class _Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         n, t, width = x.shape
-        query, key, value = self.ask(self.before(x)).view(n, t, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        query, key, value = (
+            self.ask(self.before(x))
+            .view(n, t, 3, self.heads, width // self.heads)
+            .permute(2, 0, 3, 1, 4)
+        )
         seen = F.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.drop(self.mix(seen.transpose(1, 2).reshape(n, t, width)))
         found: Tensor = x + self.drop(self.narrow(F.gelu(self.wide(self.between(x)))))
@@ -112,11 +137,21 @@ MODELS: dict[str, type[LSTM] | type[GPT]] = {model.name: model for model in (LST
 Name = Literal["lstm", "gpt"]
 
 
-def build(name: str, vocabulary: int, width: int, layers: int, dropout: float, longest: int, cell: Any = nn.LSTM) -> LanguageModel:
+def build(
+    name: str,
+    vocabulary: int,
+    width: int,
+    layers: int,
+    dropout: float,
+    longest: int,
+    cell: Any = nn.LSTM,
+) -> LanguageModel:
     if name not in MODELS:
         raise unknown("language model", name, MODELS)
     if name == "gpt" and width % max(1, width // 64):
-        raise PrivetError(f"A width of {width} cannot be divided among {width // 64} heads: take a multiple of 64.")
+        raise PrivetError(
+            f"A width of {width} cannot be divided among {width // 64} heads: take a multiple of 64."
+        )
     return MODELS[name](vocabulary, width, layers, dropout, longest, cell)
 
 
@@ -128,7 +163,12 @@ def last_state(states: Tensor, ids: Tensor) -> Tensor:
 
 def losses(scores: Tensor, ids: Tensor) -> Tensor:
     """-log p of every token but the first, (n, t - 1), in nats; 0 where there is none."""
-    flat = F.cross_entropy(scores[:, :-1].flatten(0, 1).float(), ids[:, 1:].flatten(), ignore_index=PAD, reduction="none")
+    flat = F.cross_entropy(
+        scores[:, :-1].flatten(0, 1).float(),
+        ids[:, 1:].flatten(),
+        ignore_index=PAD,
+        reduction="none",
+    )
     return flat.view(len(ids), -1)
 
 

@@ -1,4 +1,5 @@
-"""What is asked of a model beside predicting: that the hidden state h of a text does not tell its author.
+"""What is asked of a model beside predicting: that the hidden state h of a text does not tell its
+author.
 
 With weight w, the model minimises ::
 
@@ -6,12 +7,13 @@ With weight w, the model minimises ::
     adversarial   L + w KL(uniform || D(h)),   where the discriminator D minimises  -log D(h)[author]
     triplet       L + w mean over (a, p, n) of max(0, |h_a - h_n| - |h_a - h_p| + margin)
 
-where texts a and p are by the same author and n by another one: the usual triplet loss turned round, which pushes an author's texts
-apart and pulls those of different authors together. All triplets in a batch count, so that no text is read twice for it. Both terms
-look at h with its own mean and deviation taken out (layer norm): its size is no place to hide, nor a way to meet a margin.
+where texts a and p are by the same author and n by another one: the usual triplet loss turned
+round, which pushes an author's texts apart and pulls those of different authors together. All
+triplets in a batch count, so that no text is read twice for it. Both terms look at h with its own
+mean and deviation taken out (layer norm): its size is no place to hide, nor a way to meet a margin.
 
-Source: Mireshghallah, Inan, Hasegawa, Rühle, Berg-Kirkpatrick and Sim, Privacy regularization: Joint privacy-utility optimization in
-language models, NAACL (2021).
+Source: Mireshghallah, Inan, Hasegawa, Rühle, Berg-Kirkpatrick and Sim, Privacy regularization:
+Joint privacy-utility optimization in language models, NAACL (2021).
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from privet.errors import unknown
-from privet.feed import Batch
-from privet.game import Move, Phase, Player
+from privet.core.errors import unknown
 from privet.language.models import LanguageModel, mean_loss
+from privet.train.feed import Batch
+from privet.train.game import Move, Phase, Player
 
 REGULARIZERS = ("none", "adversarial", "triplet", "dp")
 
@@ -44,12 +46,16 @@ class Lesson(NamedTuple):
 
 
 def discriminator(width: int, authors: int) -> nn.Module:
-    """Reads the author from h, whatever its size: a model that only makes h smaller has hidden nothing."""
-    return nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 128), nn.ReLU(), nn.Linear(128, authors))
+    """Reads the author from h, whatever its size: a model that only makes h smaller has hidden
+    nothing."""
+    return nn.Sequential(
+        nn.LayerNorm(width), nn.Linear(width, 128), nn.ReLU(), nn.Linear(128, authors)
+    )
 
 
 def to_uniform(answers: Tensor) -> Tensor:
-    """KL(uniform || softmax(answers)), mean over the batch, in nats; 0 where the discriminator cannot tell anybody from anybody.
+    """KL(uniform || softmax(answers)), mean over the batch, in nats; 0 where the discriminator
+    cannot tell anybody from anybody.
 
     >>> round(float(to_uniform(torch.zeros(2, 5))), 6)
     0.0
@@ -58,14 +64,16 @@ def to_uniform(answers: Tensor) -> Tensor:
 
 
 def reversed_triplets(h: Tensor, author: Tensor, margin: float) -> Tensor:
-    """The mean over all triplets of a batch; 0 where no author has two texts in it. Distances are per root of the width.
+    """The mean over all triplets of a batch; 0 where no author has two texts in it. Distances are
+    per root of the width.
 
     >>> h = torch.tensor([[0.0], [0.0], [3.0]])
     >>> round(float(reversed_triplets(h, torch.tensor([0, 0, 1]), margin=1.0)), 3)    # the same author's at 0, the other's at 3: 3 + 1
     4.0
     """
     h = h.float()
-    # Differences, not products: half precision would lose near distances. The root has no slope at 0, where texts are their own neighbours.
+    # Differences, not products: half precision would lose near distances. The root has no slope at
+    # 0, where texts are their own neighbours.
     far = ((h[:, None] - h).square().mean(2) + 1e-12).sqrt()
     same = author[:, None] == author
     other = ~same
@@ -76,9 +84,17 @@ def reversed_triplets(h: Tensor, author: Tensor, margin: float) -> Tensor:
 
 
 def lesson(
-    model: LanguageModel, regularizer: str, weight: float, *, authors: int, width: int, margin: float, lr: float, epochs: float,
+    model: LanguageModel,
+    regularizer: str,
+    weight: float,
+    *,
+    authors: int,
+    width: int,
+    margin: float,
+    lr: float,
+    epochs: float,
     after: Callable[[], Mapping[str, float]] = dict,
-) -> Lesson:  # fmt: skip
+) -> Lesson:
     """One forward and one backward pass per step for model and discriminator alike."""
     modules: dict[str, nn.Module] = {"model": model}
     if regularizer == "adversarial":
@@ -95,7 +111,8 @@ def lesson(
             return Move(loss + weight * apart, {**figures, "triplet": apart.detach()})
         if regularizer == "adversarial":
             judge = modules["discriminator"]
-            # The model is judged by the discriminator as it stands, and the discriminator learns from h as it stands.
+            # The model is judged by the discriminator as it stands, and the discriminator learns
+            # from h as it stands.
             frozen = {name: value.detach() for name, value in judge.named_parameters()}
             fooled = to_uniform(functional_call(judge, frozen, (h,)))
             answers = judge(h.detach())
@@ -104,5 +121,17 @@ def lesson(
             return Move(loss + weight * fooled + told, {**figures, "author guessed": right})
         return Move(loss, figures)
 
-    players = [Player(name, module, lambda batch: step(batch), lr=lr) for name, module in modules.items()]
-    return Lesson(modules, Phase("language model", epochs, players, fused=step, schedule=lambda done: 1 - 0.9 * done, after=after))
+    players = [
+        Player(name, module, lambda batch: step(batch), lr=lr) for name, module in modules.items()
+    ]
+    return Lesson(
+        modules,
+        Phase(
+            "language model",
+            epochs,
+            players,
+            fused=step,
+            schedule=lambda done: 1 - 0.9 * done,
+            after=after,
+        ),
+    )

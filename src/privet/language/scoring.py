@@ -1,4 +1,5 @@
-"""What a trained model says about rows of tokens, batch by batch: how unlikely they are, and the hidden states it has of them."""
+"""What a trained model says about rows of tokens, batch by batch: how unlikely they are, and the
+hidden states it has of them."""
 
 from __future__ import annotations
 
@@ -22,20 +23,25 @@ def scores_of(model: LanguageModel) -> Scores:
 
 
 def nats(scores: Scores, ids: Array, device: torch.device, counted: Array | None = None) -> Array:
-    """-log p (n,) of each row given its first token; where `counted` (vocabulary,) is given, of the tokens it names alone."""
+    """-log p (n,) of each row given its first token; where `counted` (vocabulary,) is given, of the
+    tokens it names alone."""
     weight = None if counted is None else torch.as_tensor(counted, device=device)
     found = []
     with torch.inference_mode():
         for batch in batches(ids, device):
             each = losses(scores(batch), batch)
-            found.append((each if weight is None else each * weight[batch[:, 1:]]).sum(1).double().cpu())
+            found.append(
+                (each if weight is None else each * weight[batch[:, 1:]]).sum(1).double().cpu()
+            )
     return torch.cat(found).numpy() if found else np.zeros(0)
 
 
 def hidden(model: LanguageModel, ids: Array, device: torch.device) -> Tensor:
     """The hidden state (n, width) of each row."""
     with torch.inference_mode():
-        return torch.cat([last_state(model.states(batch), batch).float() for batch in batches(ids, device)]).clone()
+        return torch.cat(
+            [last_state(model.states(batch), batch).float() for batch in batches(ids, device)]
+        ).clone()
 
 
 def batches(ids: Array, device: torch.device) -> Iterator[Tensor]:

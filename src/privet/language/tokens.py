@@ -1,7 +1,9 @@
-"""Tokens: texts to numbers, by words or by pieces of words, learned on the texts that the model learns from.
+"""Tokens: texts to numbers, by words or by pieces of words, learned on the texts that the model
+learns from.
 
-Both kinds share the first codes: padding, unknown, the border between texts, and the ten digits. A digit is always a token of
-its own, so that a number is a sequence whose chance is the product of its digits'.
+Both kinds share the first codes: padding, unknown, the border between texts, and the ten digits. A
+digit is always a token of its own, so that a number is a sequence whose chance is the product of
+its digits'.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from privet.core.errors import PrivetError, unknown
 from privet.data.dataset import Array
 from privet.data.schema import PAD, UNKNOWN, split_words
-from privet.errors import PrivetError, unknown
 
 END = 2
 """Stands before and after every text."""
@@ -102,19 +104,27 @@ class Words(Tokenizer):
 
     @staticmethod
     def learn(texts: Iterable[str], vocabulary: int, always: Sequence[str] = ()) -> Words:
-        """The words used more than once, the most frequent first; those in `always` whatever their number."""
-        sure = list(dict.fromkeys(word for text in always for word in words_of(text) if word not in "0123456789"))
-        counts = Counter(word for text in texts for word in words_of(text) if word not in "0123456789")
+        """The words used more than once, the most frequent first; those in `always` whatever their
+        number."""
+        sure = list(
+            dict.fromkeys(
+                word for text in always for word in words_of(text) if word not in "0123456789"
+            )
+        )
+        counts = Counter(
+            word for text in texts for word in words_of(text) if word not in "0123456789"
+        )
         rest = [word for word, n in counts.most_common() if n > 1 and word not in set(sure)]
         return Words((sure + rest)[: max(vocabulary - FIRST, 0)])
 
 
 class Subwords(Tokenizer):
-    """Byte-pair encoding: a word is its UTF-8 bytes after a blank, and the pairs seen most often are one code each.
+    """Byte-pair encoding: a word is its UTF-8 bytes after a blank, and the pairs seen most often
+    are one code each.
 
-    Every text of every script can be written, since every byte can. Source: Sennrich, Haddow and Birch, Neural machine
-    translation of rare words with subword units, ACL (2016); on bytes: Radford et al., Language models are unsupervised
-    multitask learners (2019).
+    Every text of every script can be written, since every byte can. Source: Sennrich, Haddow and
+    Birch, Neural machine translation of rare words with subword units, ACL (2016); on bytes:
+    Radford et al., Language models are unsupervised multitask learners (2019).
     """
 
     kind = "subword"
@@ -131,7 +141,9 @@ class Subwords(Tokenizer):
     def look_up(self, word: str) -> tuple[int, ...]:
         codes = _bytes(word)
         while len(codes) > 1:
-            rank, at = min((self._rank.get(pair, len(self._rank)), i) for i, pair in enumerate(pairwise(codes)))
+            rank, at = min(
+                (self._rank.get(pair, len(self._rank)), i) for i, pair in enumerate(pairwise(codes))
+            )
             if rank == len(self._rank):
                 break
             codes = [*codes[:at], BYTES + rank, *codes[at + 2 :]]
@@ -142,15 +154,23 @@ class Subwords(Tokenizer):
 
     @staticmethod
     def learn(texts: Iterable[str], vocabulary: int, always: Sequence[str] = ()) -> Subwords:
-        """The pairs that occur most often, each counted once the earlier ones are merged; `always` is not needed, bytes suffice."""
-        counts = Counter(word for text in texts for word in words_of(text) if word not in "0123456789")
-        lines, often = [_bytes(word) for word in counts], np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
+        """The pairs that occur most often, each counted once the earlier ones are merged; `always`
+        is not needed, bytes suffice."""
+        counts = Counter(
+            word for text in texts for word in words_of(text) if word not in "0123456789"
+        )
+        lines, often = (
+            [_bytes(word) for word in counts],
+            np.fromiter(counts.values(), dtype=np.int64, count=len(counts)),
+        )
         codes = np.array([code for line in lines for code in line], dtype=np.int64)
         word = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
         merges: list[tuple[int, int]] = []
         for code in range(BYTES, vocabulary):
             beside = np.flatnonzero(word[:-1] == word[1:])
-            pairs, place = np.unique(codes[beside] * vocabulary + codes[beside + 1], return_inverse=True)
+            pairs, place = np.unique(
+                codes[beside] * vocabulary + codes[beside + 1], return_inverse=True
+            )
             if not len(pairs):
                 break
             weight = np.bincount(place, often[word[beside]])
@@ -167,24 +187,34 @@ class Subwords(Tokenizer):
         return Subwords(merges)
 
 
-TOKENIZERS: dict[str, type[Words] | type[Subwords]] = {kind.kind: kind for kind in (Words, Subwords)}
+TOKENIZERS: dict[str, type[Words] | type[Subwords]] = {
+    kind.kind: kind for kind in (Words, Subwords)
+}
 
 
-def learn_tokenizer(kind: str, texts: Iterable[str], vocabulary: int, always: Sequence[str] = ()) -> Tokenizer:
+def learn_tokenizer(
+    kind: str, texts: Iterable[str], vocabulary: int, always: Sequence[str] = ()
+) -> Tokenizer:
     if kind not in TOKENIZERS:
         raise unknown("tokenizer", kind, TOKENIZERS)
     return TOKENIZERS[kind].learn(texts, vocabulary, always)
 
 
 def tokenizer_from_json(value: dict[str, Any]) -> Tokenizer:
-    return Words(value["words"]) if value["kind"] == Words.kind else Subwords([(left, right) for left, right in value["merges"]])
+    return (
+        Words(value["words"])
+        if value["kind"] == Words.kind
+        else Subwords([(left, right) for left, right in value["merges"]])
+    )
 
 
 def padded(lines: Sequence[Sequence[int]]) -> Array:
     """Sequences as rows of one array, filled up with PAD."""
     lengths = np.fromiter((len(line) for line in lines), dtype=np.int64, count=len(lines))
     ids = np.full((len(lines), int(lengths.max(initial=1))), PAD, dtype=np.int64)
-    ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.fromiter((code for line in lines for code in line), dtype=np.int64)
+    ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.fromiter(
+        (code for line in lines for code in line), dtype=np.int64
+    )
     return ids
 
 
@@ -193,7 +223,8 @@ def _bytes(word: str) -> list[int]:
 
 
 def _apart(at: Array) -> Array:
-    """Of places that may follow each other directly, as in 'aaa', every second of a run: a token is merged once."""
+    """Of places that may follow each other directly, as in 'aaa', every second of a run: a token is
+    merged once."""
     run = np.cumsum(np.diff(at, prepend=-2) != 1)
     within = np.arange(len(at)) - np.searchsorted(run, run)
     return np.asarray(at[within % 2 == 0])

@@ -18,21 +18,21 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import nn
 
-import privet
+from privet.core.errors import PrivetError, unknown
+from privet.core.files import write_bytes, write_text
+from privet.core.version import __version__
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Inputs
-from privet.device import pick
-from privet.errors import PrivetError, unknown
-from privet.feed import Feed
-from privet.files import write_bytes, write_text
-from privet.game import Game, Run
 from privet.language.canaries import Canary, Pattern, plant
 from privet.language.corpus import Corpus
+from privet.language.dp_sgd import Spending, cell, copy_weights, learn_private
 from privet.language.models import LanguageModel, build, perplexity
-from privet.language.private import Spending, cell, copy_weights, learn_private
 from privet.language.regularizers import AUTHOR, REGULARIZERS, lesson
 from privet.language.scoring import nats, scores_of
 from privet.language.tokens import Tokenizer, learn_tokenizer, tokenizer_from_json
+from privet.nets.device import pick
+from privet.train.feed import Feed
+from privet.train.game import Game, Run
 
 VERSION = 1
 KIND = "language model"
@@ -71,16 +71,24 @@ class Settings:
             raise unknown("regularizer", self.regularizer, REGULARIZERS)
         for name in ("vocabulary", "longest", "width", "layers", "epochs", "batch", "lr", "clip"):
             if not getattr(self, name) > 0:
-                raise PrivetError(f"The setting {name} must be above 0, and {getattr(self, name)} is not.")
+                raise PrivetError(
+                    f"The setting {name} must be above 0, and {getattr(self, name)} is not."
+                )
         if not 0 <= self.dropout < 1 or not 0 <= self.weight < math.inf or self.margin < 0:
-            raise PrivetError("Dropout lies between 0 and 1, and neither weight nor margin is below 0.")
+            raise PrivetError(
+                "Dropout lies between 0 and 1, and neither weight nor margin is below 0."
+            )
         if self.regularizer == "dp":
-            Spending(epsilon=self.epsilon, delta=self.delta or 1e-5, clip=self.clip, rate=0.5, steps=1)
+            Spending(
+                epsilon=self.epsilon, delta=self.delta or 1e-5, clip=self.clip, rate=0.5, steps=1
+            )
 
     @property
     def called(self) -> str:
         """The regulariser and its strength, as one word."""
-        strength = {"none": "", "dp": f":{self.epsilon:g}"}.get(self.regularizer, f":{self.weight:g}")
+        strength = {"none": "", "dp": f":{self.epsilon:g}"}.get(
+            self.regularizer, f":{self.weight:g}"
+        )
         return self.regularizer + strength
 
     def with_words(self, words: Sequence[str]) -> Settings:
@@ -103,8 +111,12 @@ class Settings:
         try:
             value = float(strength) if strength else None
         except ValueError:
-            raise PrivetError(f"'{word}' should be a regulariser and its strength, such as adversarial:1.") from None
-        given: dict[str, Any] = {} if value is None else {"epsilon" if name == "dp" else "weight": value}
+            raise PrivetError(
+                f"'{word}' should be a regulariser and its strength, such as adversarial:1."
+            ) from None
+        given: dict[str, Any] = (
+            {} if value is None else {"epsilon" if name == "dp" else "weight": value}
+        )
         return replace(self, regularizer=name, **given)
 
 
@@ -116,12 +128,19 @@ class Trained:
     card: dict[str, Any]
 
     def save(self, folder: Path) -> None:
-        weights = save_tensors({k: v.detach().cpu().contiguous().clone() for k, v in self.model.state_dict().items()})
+        weights = save_tensors(
+            {k: v.detach().cpu().contiguous().clone() for k, v in self.model.state_dict().items()}
+        )
         write_bytes(folder / "model.safetensors", weights)
         card = {
-            "privet": privet.__version__, "kind": KIND, "version": VERSION, "settings": asdict(self.settings), **self.card,
-            "sha256": hashlib.sha256(weights).hexdigest(), "tokenizer": self.tokenizer.to_json(),
-        }  # fmt: skip
+            "privet": __version__,
+            "kind": KIND,
+            "version": VERSION,
+            "settings": asdict(self.settings),
+            **self.card,
+            "sha256": hashlib.sha256(weights).hexdigest(),
+            "tokenizer": self.tokenizer.to_json(),
+        }
         write_text(folder / "card.json", json.dumps(card, indent=1, ensure_ascii=False) + "\n")
 
     @staticmethod
@@ -131,21 +150,34 @@ class Trained:
             if card["kind"] != KIND or card["version"] != VERSION:
                 raise KeyError("kind")
             content = (folder / "model.safetensors").read_bytes()
-            settings, tokenizer = Settings(**card.pop("settings")), tokenizer_from_json(card.pop("tokenizer"))
+            settings, tokenizer = (
+                Settings(**card.pop("settings")),
+                tokenizer_from_json(card.pop("tokenizer")),
+            )
             if hashlib.sha256(content).hexdigest() != card["sha256"]:
-                raise PrivetError(f"The weights in {folder} are not the ones its card was written for; train it again.")
+                raise PrivetError(
+                    f"The weights in {folder} are not the ones its card was written for; train it again."
+                )
             model = _build(settings, tokenizer)
             model.load_state_dict(load_tensors(content))
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError):
-            raise PrivetError(f"There is no language model in {folder} that can be read: make one with  privet lm train.") from None
+            raise PrivetError(
+                f"There is no language model in {folder} that can be read: make one with  privet lm train."
+            ) from None
         return Trained(model.to(pick(device)).eval(), tokenizer, settings, card)
 
 
 def learn(
-    corpus: Corpus, settings: Settings, canaries: Sequence[Canary] = (), *, side: str = "known", tokenizer: Tokenizer | None = None,
+    corpus: Corpus,
+    settings: Settings,
+    canaries: Sequence[Canary] = (),
+    *,
+    side: str = "known",
+    tokenizer: Tokenizer | None = None,
     run: Run | None = None,
-) -> Trained:  # fmt: skip
-    """A language model of the training texts of one side's authors, with canaries among them; the tokenizer is learned on the same."""
+) -> Trained:
+    """A language model of the training texts of one side's authors, with canaries among them; the
+    tokenizer is learned on the same."""
     run, device = run or Run(), pick((run or Run()).device)
     tokenizer = tokenizer or tokenizer_for(corpus, settings, canaries)
     ids, author = rows(corpus, settings, tokenizer, canaries, side)
@@ -154,9 +186,17 @@ def learn(
     identity = identity_of(corpus, settings, canaries, side)
     torch.manual_seed(settings.seed)
     card: dict[str, Any] = {
-        "data": {"name": corpus.name, "fingerprint": corpus.fingerprint, "authors": len(np.unique(author)), "rows": len(ids), "side": side},
-        "canaries": [{**asdict(one), "sentence": one.sentence} for one in canaries], "notes": list(corpus.notes), "identity": identity,
-    }  # fmt: skip
+        "data": {
+            "name": corpus.name,
+            "fingerprint": corpus.fingerprint,
+            "authors": len(np.unique(author)),
+            "rows": len(ids),
+            "side": side,
+        },
+        "canaries": [{**asdict(one), "sentence": one.sentence} for one in canaries],
+        "notes": list(corpus.notes),
+        "identity": identity,
+    }
     model = _build(settings, tokenizer)
     if settings.regularizer == "dp":
         shadow = _build(settings, tokenizer, cell(settings.model))
@@ -165,7 +205,10 @@ def learn(
         spent = learn_private(shadow, ids, spending, settings.lr, run, identity, device)
         copy_weights(shadow, model)
         most = int(np.bincount(author).max())
-        told = {k: v for k, v in asdict(spent).items() if k != "history"} | {"unit": "row of tokens", "most_rows_of_an_author": most}
+        told = {k: v for k, v in asdict(spent).items() if k != "history"} | {
+            "unit": "row of tokens",
+            "most_rows_of_an_author": most,
+        }
         card |= {"history": spent.history, "dp": told}
     else:
         model, card["history"] = play(model, ids, author, apart, settings, run, identity, device)
@@ -176,25 +219,40 @@ def learn(
 
 
 def tokenizer_for(corpus: Corpus, settings: Settings, canaries: Sequence[Canary] = ()) -> Tokenizer:
-    """Learned on the training texts of the known authors, and on every sentence that a planted pattern can become."""
+    """Learned on the training texts of the known authors, and on every sentence that a planted
+    pattern can become."""
     patterns = [Pattern(text) for text in dict.fromkeys(one.pattern for one in canaries)]
     always = [word for pattern in patterns for word in pattern.vocabulary]
     tokenizer = learn_tokenizer(
-        settings.tokens, [str(t) for t in corpus.texts[corpus.where("known", "train")]], settings.vocabulary, always
+        settings.tokens,
+        [str(t) for t in corpus.texts[corpus.where("known", "train")]],
+        settings.vocabulary,
+        always,
     )
     for pattern in patterns:
         pattern.check(tokenizer, settings.longest)
     return tokenizer
 
 
-def rows(corpus: Corpus, settings: Settings, tokenizer: Tokenizer, canaries: Sequence[Canary], side: str = "known") -> tuple[Array, Array]:
+def rows(
+    corpus: Corpus,
+    settings: Settings,
+    tokenizer: Tokenizer,
+    canaries: Sequence[Canary],
+    side: str = "known",
+) -> tuple[Array, Array]:
     """What is learned from: token rows, and the author of each, counted from 0."""
     pieces = corpus.cut(corpus.where(side, "train"), tokenizer, settings.longest)
     ids, author = pieces.ids, corpus.author[pieces.text]
     if any(one.repeats for one in canaries):
         planted, own = plant(canaries, tokenizer)
         wide = max(ids.shape[1], planted.shape[1])
-        ids = np.vstack([np.pad(some, ((0, 0), (0, wide - some.shape[1])), constant_values=PAD) for some in (ids, planted)])
+        ids = np.vstack(
+            [
+                np.pad(some, ((0, 0), (0, wide - some.shape[1])), constant_values=PAD)
+                for some in (ids, planted)
+            ]
+        )
         author = np.concatenate([author, own])
     return ids, np.unique(author, return_inverse=True)[1]
 
@@ -202,11 +260,18 @@ def rows(corpus: Corpus, settings: Settings, tokenizer: Tokenizer, canaries: Seq
 def spending_of(settings: Settings, n: int) -> Spending:
     rate = min(1.0, settings.batch / n)
     delta = settings.delta or min(1e-5, 1 / (10 * n))
-    return Spending(epsilon=settings.epsilon, delta=delta, clip=settings.clip, rate=rate, steps=max(1, round(settings.epochs / rate)))
+    return Spending(
+        epsilon=settings.epsilon,
+        delta=delta,
+        clip=settings.clip,
+        rate=rate,
+        steps=max(1, round(settings.epochs / rate)),
+    )
 
 
 class _Best(nn.Module):
-    """The model as it was after the epoch that predicted the held-out texts best; part of the game, so that a resumed run has it too."""
+    """The model as it was after the epoch that predicted the held-out texts best; part of the game,
+    so that a resumed run has it too."""
 
     loss: torch.Tensor
 
@@ -222,9 +287,17 @@ class _Best(nn.Module):
 
 
 def play(
-    model: LanguageModel, ids: Array, author: Array, apart: Array | None, settings: Settings, run: Run, identity: str, device: torch.device
+    model: LanguageModel,
+    ids: Array,
+    author: Array,
+    apart: Array | None,
+    settings: Settings,
+    run: Run,
+    identity: str,
+    device: torch.device,
 ) -> tuple[LanguageModel, list[dict[str, Any]]]:
-    """The model as it was when it predicted the texts kept `apart` best, and the figures of every epoch."""
+    """The model as it was when it predicted the texts kept `apart` best, and the figures of every
+    epoch."""
     best = _Best(model)
 
     def after() -> Mapping[str, float]:
@@ -237,24 +310,49 @@ def play(
         return {"held-out perplexity": perplexity(nats_per_token)}
 
     made = lesson(
-        model, settings.regularizer, settings.weight, authors=int(author.max()) + 1, width=settings.width, margin=settings.margin,
-        lr=settings.lr, epochs=settings.epochs, after=after,
-    )  # fmt: skip
+        model,
+        settings.regularizer,
+        settings.weight,
+        authors=int(author.max()) + 1,
+        width=settings.width,
+        margin=settings.margin,
+        lr=settings.lr,
+        epochs=settings.epochs,
+        after=after,
+    )
     feed = Feed(Inputs(ids), {AUTHOR: author}, device)
-    game = Game({**made.modules, "best": best}, [made.phase], feed, settings.batch, settings.seed, identity)
+    game = Game(
+        {**made.modules, "best": best}, [made.phase], feed, settings.batch, settings.seed, identity
+    )
     game.play(run)
     return (model if apart is None else best.copy), game.history
 
 
 def _held_out(model: LanguageModel, ids: Array, device: torch.device) -> float:
-    return perplexity(float(nats(scores_of(model), ids, device).sum()) / max(int((ids[:, 1:] != PAD).sum()), 1))
+    return perplexity(
+        float(nats(scores_of(model), ids, device).sum()) / max(int((ids[:, 1:] != PAD).sum()), 1)
+    )
 
 
 def _build(settings: Settings, tokenizer: Tokenizer, kind: Any = nn.LSTM) -> LanguageModel:
-    return build(settings.model, tokenizer.vocabulary, settings.width, settings.layers, settings.dropout, settings.longest, kind)
+    return build(
+        settings.model,
+        tokenizer.vocabulary,
+        settings.width,
+        settings.layers,
+        settings.dropout,
+        settings.longest,
+        kind,
+    )
 
 
 def identity_of(corpus: Corpus, settings: Settings, canaries: Sequence[Canary], side: str) -> str:
     """Names the work, so that other work's checkpoint or model is not taken for it."""
-    words = [corpus.fingerprint, side, len(corpus.texts), asdict(settings), [asdict(one) for one in canaries]]
+    words = [
+        corpus.fingerprint,
+        side,
+        len(corpus.texts),
+        asdict(settings),
+        [asdict(one) for one in canaries],
+    ]
     return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()

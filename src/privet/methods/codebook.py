@@ -1,15 +1,18 @@
-"""Codebook: one symbol out of K, replaced now and then by one drawn at random, learned for a bound that no adversary can beat.
+"""Codebook: one symbol out of K, replaced now and then by one drawn at random, learned for a bound
+that no adversary can beat.
 
     s(x) = the word of a codebook nearest to c(x);    z = s(x) with probability 1 - flip, else uniform on 1 .. K
     min over c, codebook, heads of  mean over tasks E_z CE(head(z), y) [- information about x given u]
                                     + weight * max(0, V(z; u) - allowed)
 
-Vector quantisation (van den Oord, Vinyals and Kavukcuoglu, Neural discrete representation learning, NeurIPS 2017) and randomised
-response (Warner, 1965). Over a finite alphabet nothing has to be sampled: with P_a(z) the share of the symbol z among the people of
-value a, the best adversary is right with probability V = (1 / k) sum_z max_a P_a(z), the best answer to a task is the histogram of its
-values at each symbol, and expected losses are sums over K symbols. In learning a record's symbol is a softmax of its distances, which
-sharpens until it is the nearest word; judged and released is the nearest word itself. How it is learned, what `allowed` is, and how state
-and flip are chosen is in methods/aiming.py.
+Vector quantisation (van den Oord, Vinyals and Kavukcuoglu, Neural discrete representation learning,
+NeurIPS 2017) and randomised response (Warner, 1965). Over a finite alphabet nothing has to be
+sampled: with P_a(z) the share of the symbol z among the people of value a, the best adversary is
+right with probability V = (1 / k) sum_z max_a P_a(z), the best answer to a task is the histogram of
+its values at each symbol, and expected losses are sums over K symbols. In learning a record's
+symbol is a softmax of its distances, which sharpens until it is the nearest word; judged and
+released is the nearest word itself. How it is learned, what `allowed` is, and how state and flip
+are chosen is in methods/aiming.py.
 """
 
 from __future__ import annotations
@@ -23,18 +26,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.data.dataset import Array, Attribute
-from privet.evidence.alphabet import smallest_flip
-from privet.feed import Feed
-from privet.game import Run
-from privet.methods.aiming import OTHERS, Aiming, Likeness, Players, alike, encode
+from privet.evidence.certificate.symbols import smallest_flip
+from privet.methods.certified import OTHERS, Aiming, Likeness, Players, alike, encode
 from privet.methods.method import Problem
 from privet.nets.code import Code
 from privet.nets.symbols import Quantiser, Symbols
-from privet.noise import Noise
-from privet.release import Release
+from privet.release.noise import Noise
+from privet.release.release import Release
+from privet.train.feed import Feed
+from privet.train.game import Run
 
 ANSWERS = 4096
-"""About so many earlier records are in the histogram of a task's answers: fewer, since they follow a code that moves."""
+"""About so many earlier records are in the histogram of a task's answers: fewer, since they follow
+a code that moves."""
 HEAD = 64
 """Hidden units of what reads a task from the code at first."""
 SOFT = (0.3, 0.05)
@@ -66,19 +70,46 @@ class Codebook(Aiming):
         game = self.play(players, problem, run)
         best = players.best()
         flip, chosen = self.least(encode(best, problem.feed(*OTHERS)).argmax(1), problem, run)
-        settings = {"symbols": self.symbols, "dims": self.dims, "width": self.width, "dropout": self.dropout, "flip": flip}
+        settings = {
+            "symbols": self.symbols,
+            "dims": self.dims,
+            "width": self.width,
+            "dropout": self.dropout,
+            "flip": flip,
+        }
         card = {"history": game.history, "chosen": chosen}
-        return Release(problem.schema, ("codebook", settings), Symbols(best, flip), Noise("uniform", (2,), flip), card)
+        return Release(
+            problem.schema,
+            ("codebook", settings),
+            Symbols(best, flip),
+            Noise("uniform", (2,), flip),
+            card,
+        )
 
-    def smallest(self, codes: Array, labels: Array, person: Array, attribute: Attribute, people: Sequence[int]) -> float | None:
+    def smallest(
+        self,
+        codes: Array,
+        labels: Array,
+        person: Array,
+        attribute: Attribute,
+        people: Sequence[int],
+    ) -> float | None:
         return smallest_flip(
-            codes, self.symbols, labels, person, attribute.values, self.target, people=people, confidence=self.confidence,
+            codes,
+            self.symbols,
+            labels,
+            person,
+            attribute.values,
+            self.target,
+            people=people,
+            confidence=self.confidence,
             margin=self.margin,
-        )  # fmt: skip
+        )
 
 
 class Shares(nn.Module):
-    """How often each value of an attribute has each symbol: a running mean over earlier batches, which learns nothing by gradient."""
+    """How often each value of an attribute has each symbol: a running mean over earlier batches,
+    which learns nothing by gradient."""
 
     sums: Tensor
     counts: Tensor
@@ -91,7 +122,8 @@ class Shares(nn.Module):
 
     @torch.no_grad()
     def keep(self, z: Tensor, values: Tensor, reach: Tensor | float = 1.0) -> None:
-        """`reach` is how much of the memory is used: forget sooner at first, when the code moves fast."""
+        """`reach` is how much of the memory is used: forget sooner at first, when the code moves
+        fast."""
         fade = torch.as_tensor(1 - len(z) / (self.size * reach)).clamp(min=0)
         sums, counts = tally(z, values, len(self.sums))
         self.sums.mul_(fade).add_(sums)
@@ -100,8 +132,8 @@ class Shares(nn.Module):
     def success(self, z: Tensor, values: Tensor, reach: Tensor | float = 1.0) -> Tensor:
         """V of the symbols' laws z (n, K) of a batch and of those before it.
 
-        Its value is that of all records, its gradient the one that the batch would have by itself: the best adversary of all
-        people, let loose on these.
+        Its value is that of all records, its gradient the one that the batch would have by itself:
+        the best adversary of all people, let loose on these.
         """
         self.keep(z, values, reach)
         sums, counts = tally(z, values, len(self.sums))
@@ -109,13 +141,15 @@ class Shares(nn.Module):
         return best(self.sums / self.counts.clamp(min=1e-6) + mine - mine.detach(), self.counts)
 
     def answer(self, z: Tensor) -> Tensor:
-        """Expected log-probability of each value, given the law of the symbol: the best answer there is to each symbol."""
+        """Expected log-probability of each value, given the law of the symbol: the best answer
+        there is to each symbol."""
         with exactly(z):
             return z @ ((self.sums + 1e-3) / (self.sums + 1e-3).sum(0)).log().T
 
 
 def tally(z: Tensor, values: Tensor, classes: int) -> tuple[Tensor, Tensor]:
-    """Summed laws (classes, K) and numbers (classes, 1) of the records of each value; -1 is none."""
+    """Summed laws (classes, K) and numbers (classes, 1) of the records of each value; -1 is
+    none."""
     inside = F.one_hot(values.clamp(min=0), classes).to(z.dtype) * (values >= 0).unsqueeze(1)
     with exactly(z):
         return inside.T @ z, inside.sum(0).unsqueeze(1)
@@ -136,15 +170,20 @@ class _Players(Players):
     def __init__(self, problem: Problem, method: Codebook) -> None:
         size, self.flip = method.symbols, method.flip
         code = Quantiser(Code(problem.schema, method.dims, method.width, method.dropout), size)
-        memory = nn.ModuleList([Shares(attribute.classes, size, method.memory) for attribute in problem.private])
+        memory = nn.ModuleList(
+            [Shares(attribute.classes, size, method.memory) for attribute in problem.private]
+        )
 
         def head(classes: int) -> nn.Module:
             reader = nn.Sequential(nn.Linear(size, HEAD), nn.ReLU(), nn.Linear(HEAD, classes))
             return nn.ModuleList([Shares(classes, size, min(ANSWERS, method.memory)), reader])
 
         super().__init__(problem, method, code, head, size, memory)
-        self.heat, self.reach, self.early = (torch.ones((), device=problem.device) for _ in range(3))
-        """Now: how soft the choice of a symbol is, how much of the memory is used, the weight of the tasks on the code itself."""
+        self.heat, self.reach, self.early = (
+            torch.ones((), device=problem.device) for _ in range(3)
+        )
+        """Now: how soft the choice of a symbol is, how much of the memory is used, the weight of
+        the tasks on the code itself."""
         self.at(0.0)
 
     def at(self, done: float) -> None:
@@ -162,17 +201,21 @@ class _Players(Players):
         return (1 - self.flip) * law + self.flip / law.shape[1]
 
     def task_loss(self, head: nn.Module, z: Tensor, codes: Tensor, labels: Tensor) -> Tensor:
-        """Of the symbols; and, until the penalty is there, of the code: symbols that all mean the same show no way out of it."""
+        """Of the symbols; and, until the penalty is there, of the code: symbols that all mean the
+        same show no way out of it."""
         answers, reader = cast(nn.ModuleList, head)
         cast(Shares, answers).keep(z, labels, self.reach)
         early = F.cross_entropy(reader(codes).float(), labels, ignore_index=-1)
         return self._answered(head, z, labels) + self.early * early
 
     def _answered(self, head: nn.Module, z: Tensor, labels: Tensor) -> Tensor:
-        return F.nll_loss(cast(Shares, cast(nn.ModuleList, head)[0]).answer(z), labels, ignore_index=-1)
+        return F.nll_loss(
+            cast(Shares, cast(nn.ModuleList, head)[0]).answer(z), labels, ignore_index=-1
+        )
 
     def told(self, x: Tensor, z: Tensor, values: Tensor) -> Tensor:
-        """InfoNCE expected over the symbols: each is scored against all records, among those of the same private values."""
+        """InfoNCE expected over the symbols: each is scored against all records, among those of the
+        same private values."""
         pair = cast(Likeness, self.pair)
         scores = pair.scores(x, torch.eye(z.shape[1], device=z.device)).float()
         top = scores.detach().amax(1, keepdim=True)
@@ -181,7 +224,10 @@ class _Players(Players):
         return -(z.T * (scores - peers)).sum(0).mean()
 
     def success(self, z: Tensor, codes: Tensor, values: Tensor) -> list[Tensor]:
-        return [cast(Shares, one).success(z, values[:, place], self.reach) for place, one in enumerate(cast(nn.ModuleList, self.memory))]
+        return [
+            cast(Shares, one).success(z, values[:, place], self.reach)
+            for place, one in enumerate(cast(nn.ModuleList, self.memory))
+        ]
 
     def judged(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
         z = self._replaced(F.one_hot(codes.argmax(1), codes.shape[1]).to(codes.dtype))
@@ -189,4 +235,7 @@ class _Players(Players):
         for attribute in self.private:
             sums, counts = tally(z, others.labels[attribute.name], attribute.classes)
             found.append(float(best(sums / counts.clamp(min=1), counts)))
-        return found, [self._answered(head, z, others.labels[task.name]) for task, head in zip(self.utility, self.heads, strict=True)]
+        return found, [
+            self._answered(head, z, others.labels[task.name])
+            for task, head in zip(self.utility, self.heads, strict=True)
+        ]

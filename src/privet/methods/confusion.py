@@ -1,10 +1,12 @@
-"""Confusion: TIPRDC's game, played for answers that say nothing, against several adversaries of whom one is new every now and then.
+"""Confusion: TIPRDC's game, played for answers that say nothing, against several adversaries of
+whom one is new every now and then.
 
     min_E  lambda * mean_i CE(uniform, C_i(z)) - (1 - lambda) * max_M J(x; z, u),      z = E(x)
     min_C_i  CE(C_i(z), u), every value of u with the same weight,                     i = 1 ... adversaries
 
-In TIPRDC the extractor wins by making one adversary wrong: it drives that network into a corner from which it does not come back, while
-another one, trained later, reads u as before (docs/results.md). Three things are changed.
+In TIPRDC the extractor wins by making one adversary wrong: it drives that network into a corner
+from which it does not come back, while another one, trained later, reads u as before
+(docs/results.md). Three things are changed.
 
 - The extractor is after *uniform* answers, not wrong ones, which are as telling as right ones. This is domain confusion (Tzeng, Hoffman,
   Darrell and Saenko, "Simultaneous deep transfer across domains and tasks", ICCV 2015), as used to remove a known bias by Alvi,
@@ -29,13 +31,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet import nets
-from privet.feed import Batch
-from privet.game import Game, Move, Phase, Player, Run
 from privet.methods import tiprdc
 from privet.methods.method import Method, Problem
 from privet.methods.tiprdc import scale_gradient
-from privet.release import Release
+from privet.nets import registry as nets
+from privet.release.release import Release
+from privet.train.feed import Batch
+from privet.train.game import Game, Move, Phase, Player, Run
 
 WIDTHS = (1.0, 0.5)
 """Of the adversaries, in turn, as factors on `width`."""
@@ -68,13 +70,22 @@ class Confusion(Method):
 
     def __post_init__(self) -> None:
         self.within(budget=(0, 1), adversaries=(1, inf), steps=(1, inf), restart=(0, inf))
-        self.within(width=(0.01, inf), batch=(2, inf), lr=(1e-9, inf), noise=(0, inf), epochs=(0, inf), warmup=(0, inf))
+        self.within(
+            width=(0.01, inf),
+            batch=(2, inf),
+            lr=(1e-9, inf),
+            noise=(0, inf),
+            epochs=(0, inf),
+            warmup=(0, inf),
+        )
 
     def learn(self, problem: Problem, run: Run) -> Release:
         torch.manual_seed(self.seed)
         players = Players(problem, self)
         phases = [players.warm_up(self.warmup, self.lr), players.confusing(self.epochs, self.lr)]
-        game = Game(players.modules(), phases, problem.feed(), self.batch, self.seed, self.identity(problem))
+        game = Game(
+            players.modules(), phases, problem.feed(), self.batch, self.seed, self.identity(problem)
+        )
         players.rounds = game.rounds(phases[1])
         game.play(run)
         return players.result(problem, self.width, game.history)
@@ -86,7 +97,12 @@ class Players(tiprdc.Players):
     def __init__(self, problem: Problem, method: Confusion) -> None:
         plan = nets.plan(problem.schema)
         self.method = method
-        self.private, self.budget, self.noise, self.batch = problem.private, method.budget, method.noise, method.batch
+        self.private, self.budget, self.noise, self.batch = (
+            problem.private,
+            method.budget,
+            method.noise,
+            method.batch,
+        )
         self.extractor = plan.extractor(method.width)
         self.shape = cast(Sequence[int | None], self.extractor.shape)
         classes = sum(attribute.classes for attribute in self.private)
@@ -95,7 +111,10 @@ class Players(tiprdc.Players):
         self.panel = Panel(plan.classifier(self.shape, classes, width) for width in widths)
         self.adversary = self.panel
         labels = problem.view().labels
-        self.weights = [balance(torch.as_tensor(labels[a.name]), a.classes).to(problem.device) for a in self.private]
+        self.weights = [
+            balance(torch.as_tensor(labels[a.name]), a.classes).to(problem.device)
+            for a in self.private
+        ]
         self.rounds, self.begun = 0, -1
 
     def confusing(self, epochs: float, lr: float) -> Phase:
@@ -107,24 +126,38 @@ class Players(tiprdc.Players):
         return Phase("confusing", epochs, players, schedule=self.begin, steady=True)
 
     def begin(self, done: float) -> float:
-        """Called at the start of every round: time for an adversary to start again? Which round it is follows from what is done."""
+        """Called at the start of every round: time for an adversary to start again? Which round it
+        is follows from what is done."""
         number = round(done * self.rounds)
-        if number != self.begun and self.method.restart and number and number % self.method.restart == 0:
+        if (
+            number != self.begun
+            and self.method.restart
+            and number
+            and number % self.method.restart == 0
+        ):
             self.panel.renew((number // self.method.restart - 1) % len(self.panel))
         self.begun = number
         return 1.0
 
     def accuse(self, batch: Batch, z: Tensor) -> Move:
-        """The adversaries' loss: CE(C_i(z), u), values weighted equally, summed over the panel so that each has its own gradient."""
+        """The adversaries' loss: CE(C_i(z), u), values weighted equally, summed over the panel so
+        that each has its own gradient."""
         losses, right = [], []
         for score in self._scores(z):
-            for attribute, own, weight in zip(self.private, self._apart(score), self.weights, strict=True):
+            for attribute, own, weight in zip(
+                self.private, self._apart(score), self.weights, strict=True
+            ):
                 truth = batch.labels[attribute.name]
                 known = (truth >= 0).sum().clamp(min=1)
-                losses.append(F.cross_entropy(own, truth, weight, ignore_index=-1, reduction="sum") / known)
+                losses.append(
+                    F.cross_entropy(own, truth, weight, ignore_index=-1, reduction="sum") / known
+                )
                 right.append(((own.argmax(1) == truth) & (truth >= 0)).sum() / known)
         loss = torch.stack(losses).mean()
-        return Move(loss * len(self.panel), {"adversaries right": torch.stack(right).mean(), "adversaries loss": loss})
+        return Move(
+            loss * len(self.panel),
+            {"adversaries right": torch.stack(right).mean(), "adversaries loss": loss},
+        )
 
     @torch.no_grad()
     def _released(self, batch: Batch) -> Tensor:
@@ -134,9 +167,12 @@ class Players(tiprdc.Players):
         return self.accuse(batch, self._released(batch))
 
     def confuse(self, batch: Batch) -> Move:
-        """Extractor and estimator at once: the gradient of J is scaled by 1 - lambda where z enters M, which gives both their own."""
+        """Extractor and estimator at once: the gradient of J is scaled by 1 - lambda where z enters
+        M, which gives both their own."""
         z = self.release(batch)
-        told = torch.stack([uninformed(own) for score in self._scores(z) for own in self._apart(score)]).mean()
+        told = torch.stack(
+            [uninformed(own) for score in self._scores(z) for own in self._apart(score)]
+        ).mean()
         informed = self.inform(batch, scale_gradient(z, 1 - self.budget))
         return Move(self.budget * told + informed.loss, {"confusion": told, **informed.figures})
 
@@ -162,7 +198,8 @@ class Panel(nn.ModuleList):
 
 
 def uninformed(scores: Tensor) -> Tensor:
-    """CE(uniform, softmax(scores)) less its smallest value log c: 0 where every value is as likely as any other.
+    """CE(uniform, softmax(scores)) less its smallest value log c: 0 where every value is as likely
+    as any other.
 
     >>> uninformed(torch.zeros(3, 4)).item()
     0.0

@@ -2,9 +2,10 @@
 
     max_E max_M  J(x; z),      z = E(x),  J the Jensen-Shannon bound on I(x; z) (methods/tiprdc.py)
 
-The baseline of that name in Li et al., "TIPRDC", KDD 2020, section 5.2. The source says only that a network learns a latent
-representation; here it is TIPRDC's extractor and estimator without adversary, warm-up and private attribute, which is Deep InfoMax's
-global objective (Hjelm et al., ICLR 2019). What an audit finds in it is what features give away when nobody hides anything.
+The baseline of that name in Li et al., "TIPRDC", KDD 2020, section 5.2. The source says only that a
+network learns a latent representation; here it is TIPRDC's extractor and estimator without
+adversary, warm-up and private attribute, which is Deep InfoMax's global objective (Hjelm et al.,
+ICLR 2019). What an audit finds in it is what features give away when nobody hides anything.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import nn
 
-from privet import nets
-from privet.feed import Batch
-from privet.game import Game, Move, Phase, Player, Run
 from privet.methods.method import Method, Problem
 from privet.methods.tiprdc import jensen_shannon
-from privet.release import Release
+from privet.nets import registry as nets
+from privet.release.release import Release
+from privet.train.feed import Batch
+from privet.train.game import Game, Move, Phase, Player, Run
 
 
 @dataclass(kw_only=True)
@@ -42,7 +43,13 @@ class Encoder(Method):
 
     def learn(self, problem: Problem, run: Run) -> Release:
         extractor, history = self.encode(problem, run)
-        return Release(problem.schema, ("extractor", {"width": self.width}), extractor, None, {"history": history})
+        return Release(
+            problem.schema,
+            ("extractor", {"width": self.width}),
+            extractor,
+            None,
+            {"history": history},
+        )
 
     def encode(self, problem: Problem, run: Run) -> tuple[nn.Module, list[dict[str, Any]]]:
         """An extractor that knows no private attribute, and how its learning went."""
@@ -57,7 +64,16 @@ class Encoder(Method):
             return Move(-value, {"information J": value})
 
         both = nn.ModuleList([extractor, estimator])
-        phase = Phase("encoding", self.epochs, [Player("encoder", both, inform, self.lr)], steady=True)
-        game = Game({"encoder": both}, [phase], problem.feed(), self.batch, self.seed, self.identity(problem))
+        phase = Phase(
+            "encoding", self.epochs, [Player("encoder", both, inform, self.lr)], steady=True
+        )
+        game = Game(
+            {"encoder": both},
+            [phase],
+            problem.feed(),
+            self.batch,
+            self.seed,
+            self.identity(problem),
+        )
         game.play(run)
         return extractor.eval(), game.history

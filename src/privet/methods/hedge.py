@@ -4,8 +4,9 @@
     min over c, heads of  mean over tasks CE(head(z), y) [- information about x given u]
                           + weight * max(0, V(z; u) - allowed)
 
-V is the success of the best adversary of all (methods/matching.py). How it is learned, what `allowed` is, and how state and sigma are
-chosen is in methods/aiming.py. Certified on *test* by `privet certify`.
+V is the success of the best adversary of all (methods/matching.py). How it is learned, what
+`allowed` is, and how state and sigma are chosen is in methods/aiming.py. Certified on *test* by
+`privet certify`.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.data.dataset import Array, Attribute
-from privet.evidence.certificate import smallest_sigma
-from privet.feed import Feed
-from privet.game import Run
-from privet.methods.aiming import OTHERS, Aiming, Players, encode
-from privet.methods.matching import Memory, success
+from privet.evidence.certificate.gaussian import smallest_sigma
+from privet.methods.certified import OTHERS, Aiming, Players, encode
 from privet.methods.method import Problem
+from privet.methods.overlap_penalty import Memory, success
 from privet.nets.additive import Additive
 from privet.nets.code import Code
-from privet.noise import Noise
-from privet.release import Release
+from privet.release.noise import Noise
+from privet.release.release import Release
+from privet.train.feed import Feed
+from privet.train.game import Run
 
 JUDGED = 2048
 """Releases whose best reading is judged at the end of an epoch."""
@@ -64,13 +65,34 @@ class Hedge(Aiming):
         sigma, chosen = self.least(encode(code, problem.feed(*OTHERS)), problem, run)
         settings = {"dims": self.dims, "width": self.width, "dropout": self.dropout, "sigma": sigma}
         card = {"history": game.history, "chosen": chosen}
-        return Release(problem.schema, ("hedge", settings), Additive(code, sigma), Noise("gaussian", (self.dims,), sigma), card)
+        return Release(
+            problem.schema,
+            ("hedge", settings),
+            Additive(code, sigma),
+            Noise("gaussian", (self.dims,), sigma),
+            card,
+        )
 
-    def smallest(self, codes: Array, labels: Array, person: Array, attribute: Attribute, people: Sequence[int]) -> float | None:
+    def smallest(
+        self,
+        codes: Array,
+        labels: Array,
+        person: Array,
+        attribute: Attribute,
+        people: Sequence[int],
+    ) -> float | None:
         return smallest_sigma(
-            codes, labels, person, attribute.values, self.target, people=people, confidence=self.confidence, margin=self.margin,
-            between=(self.sigma / 20, 50 * self.sigma), seed=self.seed,
-        )  # fmt: skip
+            codes,
+            labels,
+            person,
+            attribute.values,
+            self.target,
+            people=people,
+            confidence=self.confidence,
+            margin=self.margin,
+            between=(self.sigma / 20, 50 * self.sigma),
+            seed=self.seed,
+        )
 
 
 class _Players(Players):
@@ -96,28 +118,50 @@ class _Players(Players):
     def success(self, z: Tensor, codes: Tensor, values: Tensor) -> list[Tensor]:
         kept = self.earlier
         found = [
-            success(z, codes, values[:, place], kept.codes, kept.values[:, place], self.sigma, attribute.classes)
+            success(
+                z,
+                codes,
+                values[:, place],
+                kept.codes,
+                kept.values[:, place],
+                self.sigma,
+                attribute.classes,
+            )
             for place, attribute in enumerate(self.private)
         ]
         kept.keep(codes, values)
         return found
 
     def judged(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
-        some = torch.as_tensor(np.random.default_rng(0).permutation(len(codes)), device=codes.device)
+        some = torch.as_tensor(
+            np.random.default_rng(0).permutation(len(codes)), device=codes.device
+        )
         shown, rest = some[:JUDGED], some[JUDGED:]
-        noise = torch.randn(codes[shown].shape, generator=torch.Generator().manual_seed(0)).to(codes.device)
+        noise = torch.randn(codes[shown].shape, generator=torch.Generator().manual_seed(0)).to(
+            codes.device
+        )
 
         def found(sigma: float) -> list[float]:
             z = codes[shown] + sigma * noise
-            labels = [(others.labels[attribute.name], attribute.classes) for attribute in self.private]
-            return [float(success(z, codes[shown], v[shown], codes[rest], v[rest], sigma, classes)) for v, classes in labels]
+            labels = [
+                (others.labels[attribute.name], attribute.classes) for attribute in self.private
+            ]
+            return [
+                float(success(z, codes[shown], v[shown], codes[rest], v[rest], sigma, classes))
+                for v, classes in labels
+            ]
 
         low, high = math.log(self.sigma / NOISES), math.log(self.sigma * NOISES)
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            kept = all(value <= allowed for value, allowed in zip(found(math.exp(middle)), self.allowed, strict=True))
+            kept = all(
+                value <= allowed
+                for value, allowed in zip(found(math.exp(middle)), self.allowed, strict=True)
+            )
             low, high = (low, middle) if kept else (middle, high)
         sigma = math.exp(high)
         z = codes[shown] + sigma * noise
         tasks = zip(self.utility, self.heads, strict=True)
-        return found(sigma), [self.task_loss(head, z, codes, others.labels[task.name][shown]) for task, head in tasks]
+        return found(sigma), [
+            self.task_loss(head, z, codes, others.labels[task.name][shown]) for task, head in tasks
+        ]

@@ -2,11 +2,13 @@
 
     c = PCA(E(x)) in deviations, clipped to +-clip,      z = c + 2 clip * Laplace(b),      b = 1 / epsilon  or  dims / epsilon
 
-The baseline of that name in Li et al., "TIPRDC", KDD 2020, section 5.2 (epsilon 0.1, 0.2, 0.5, 0.9), after Osia et al., "A hybrid deep
-learning architecture for privacy-preserving mobile analytics", IEEE Internet of Things Journal 2020: a feature extractor, dimensionality
-reduction and noise. (The third part there, Siamese fine-tuning, needs to know the task.) Neither says how the noise follows from epsilon:
-here components are clipped, so that it means something; with `dims` numbers the record's epsilon is dims * epsilon, or epsilon itself
-with `per=record`. The people whom encoder and components were learned from are not covered by it; those who release are.
+The baseline of that name in Li et al., "TIPRDC", KDD 2020, section 5.2 (epsilon 0.1, 0.2, 0.5,
+0.9), after Osia et al., "A hybrid deep learning architecture for privacy-preserving mobile
+analytics", IEEE Internet of Things Journal 2020: a feature extractor, dimensionality reduction and
+noise. (The third part there, Siamese fine-tuning, needs to know the task.) Neither says how the
+noise follows from epsilon: here components are clipped, so that it means something; with `dims`
+numbers the record's epsilon is dims * epsilon, or epsilon itself with `per=record`. The people whom
+encoder and components were learned from are not covered by it; those who release are.
 """
 
 from __future__ import annotations
@@ -21,17 +23,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from privet import nets
+from privet.core.errors import PrivetError
 from privet.data.dataset import Dataset
-from privet.errors import PrivetError
-from privet.game import Run
 from privet.methods.dp import Spent, check_epsilon
 from privet.methods.encoder import Encoder
 from privet.methods.method import Problem
+from privet.nets import registry as nets
 from privet.nets.components import Components
 from privet.nets.laplace import Laplace
-from privet.noise import Noise
-from privet.release import Release
+from privet.release.noise import Noise
+from privet.release.release import Release
+from privet.train.game import Run
 
 MOST = 2048
 """Records that components are learned from; more do not change the first few."""
@@ -59,12 +61,21 @@ class Hybrid(Encoder):
         check_epsilon(self)
         self.within(dims=(1, inf), clip=(1e-3, inf))
 
-    def problem(self, data: Dataset, private: Sequence[str], utility: Sequence[str], without: Sequence[str], run: Run) -> Problem:
+    def problem(
+        self,
+        data: Dataset,
+        private: Sequence[str],
+        utility: Sequence[str],
+        without: Sequence[str],
+        run: Run,
+    ) -> Problem:
         problem = super().problem(data, private, utility, without, run)
         features = Components(nets.plan(problem.schema).extractor(self.width), 1).mean
         most = min(len(features), len(data.part("fit")))
         if self.dims > most:
-            raise PrivetError(f"The setting dims of hybrid is {self.dims}, and features of these records have at most {most} components.")
+            raise PrivetError(
+                f"The setting dims of hybrid is {self.dims}, and features of these records have at most {most} components."
+            )
         return problem
 
     def learn(self, problem: Problem, run: Run) -> Release:
@@ -76,7 +87,13 @@ class Hybrid(Encoder):
         module.bound([-self.clip] * self.dims, [self.clip] * self.dims)
         settings = {"dims": self.dims, "width": self.width, "scale": spent.scale}
         card = {"history": history, **spent.card(problem.private, run)}
-        return Release(problem.schema, ("hybrid", settings), module, Noise("laplace", (self.dims,), spent.scale), card)
+        return Release(
+            problem.schema,
+            ("hybrid", settings),
+            module,
+            Noise("laplace", (self.dims,), spent.scale),
+            card,
+        )
 
     @torch.inference_mode()
     def _features(self, components: Components, problem: Problem) -> Tensor:

@@ -1,17 +1,22 @@
-"""LEACE: the smallest affine change of a record after which no linear adversary finds the attribute.
+"""LEACE: the smallest affine change of a record after which no linear adversary finds the
+attribute.
 
     r(x) = x - W^+ P W (x - E x),       W = (Sigma_xx^(1/2))^+,     P the orthogonal projection onto the columns of W Sigma_xz
 
-Belrose, Schneider-Joseph, Ravfogel, Cotterell, Raff and Biderman, "LEACE: Perfect linear concept erasure in closed form",
-NeurIPS 2023, sections 3 and 4: a linear predictor with intercept does no better than a constant, whatever its convex loss, where
-the classes have the same mean, that is Cov(r(x), z) = 0; and of all affine maps with that property this one moves x least, in
-every inner product at once.
+Belrose, Schneider-Joseph, Ravfogel, Cotterell, Raff and Biderman, "LEACE: Perfect linear concept
+erasure in closed form", NeurIPS 2023, sections 3 and 4: a linear predictor with intercept does no
+better than a constant, whatever its convex loss, where the classes have the same mean, that is
+Cov(r(x), z) = 0; and of all affine maps with that property this one moves x least, in every inner
+product at once.
 
-Nothing is trained and nothing is random. What is not linear in x (a variance, a product of two coordinates) is left as it was.
+Nothing is trained and nothing is random. What is not linear in x (a variance, a product of two
+coordinates) is left as it was.
 
-One thing is added. A direction in which only a few people differ from all others, as in a rare category, holds its small share of the
-concept in these few; taking it out moves everybody else a little, by as much as the rest of the record says about z. Whoever knows
-none of the few then reads z there, however small the steps. Such directions are therefore taken out whole: P projects onto them too.
+One thing is added. A direction in which only a few people differ from all others, as in a rare
+category, holds its small share of the concept in these few; taking it out moves everybody else a
+little, by as much as the rest of the record says about z. Whoever knows none of the few then reads
+z there, however small the steps. Such directions are therefore taken out whole: P projects onto
+them too.
 """
 
 from __future__ import annotations
@@ -26,20 +31,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from privet.core.errors import PrivetError
 from privet.data.dataset import Array, Attribute, Dataset, Modality
-from privet.errors import PrivetError
-from privet.feed import Batch, Feed
-from privet.game import Run
 from privet.methods.method import Method, Problem
 from privet.nets.affine import Affine, flat
-from privet.release import Release
+from privet.release.release import Release
+from privet.train.feed import Batch, Feed
+from privet.train.game import Run
 
 MOST = 4096
-"""Numbers per record: a covariance of more is slow to take apart, and wants more people than there usually are."""
+"""Numbers per record: a covariance of more is slow to take apart, and wants more people than there
+usually are."""
 STEP = 4096
 """Records at a time."""
 CONSTANT = 1e-12
-"""A coordinate whose deviation is smaller than this, next to its mean, does not vary: what is seen is rounding."""
+"""A coordinate whose deviation is smaller than this, next to its mean, does not vary: what is seen
+is rounding."""
 SMALL = 1e-7
 """A main direction this much narrower than the widest is one that float32 records do not have."""
 NOTHING = 1e-7
@@ -47,9 +54,11 @@ NOTHING = 1e-7
 CARRIERS = 50
 """A direction needs about this many people who differ in it."""
 HEAVY = 3.0
-"""So many times the mean leverage, a person is never one of the few: with few people per coordinate all have much."""
+"""So many times the mean leverage, a person is never one of the few: with few people per coordinate
+all have much."""
 LEFT = 1e-4
-"""Where less than this share of a coordinate's deviation is left, it was taken out whole, and what is left is rounding."""
+"""Where less than this share of a coordinate's deviation is left, it was taken out whole, and what
+is left is rounding."""
 
 
 @dataclass(kw_only=True)
@@ -60,7 +69,14 @@ class LEACE(Method):
     instead: ClassVar[str] = "erase an embedding of each text, one column per number"
     numbers: ClassVar[bool] = True
 
-    def problem(self, data: Dataset, private: Sequence[str], utility: Sequence[str], without: Sequence[str], run: Run) -> Problem:
+    def problem(
+        self,
+        data: Dataset,
+        private: Sequence[str],
+        utility: Sequence[str],
+        without: Sequence[str],
+        run: Run,
+    ) -> Problem:
         problem = super().problem(data, private, utility, without, run)
         size = _size(problem)
         if size > MOST:
@@ -75,14 +91,23 @@ class LEACE(Method):
         factor, cross = gather(feed, Concept.of(problem.private, feed), _size(problem))
         white = Whitening.of(factor)
         found = erasure(white, cross, rare(feed, problem.data.part("fit").people, white))
-        module = Affine(problem.schema.shape, len(found.up)).to(problem.device).fill(white.mean, found.down, found.up, white.deviation)
-        card = {"rank": found.rank, "rare": found.rare, "certificate": certificate(module, white, found, problem)}
+        module = (
+            Affine(problem.schema.shape, len(found.up))
+            .to(problem.device)
+            .fill(white.mean, found.down, found.up, white.deviation)
+        )
+        card = {
+            "rank": found.rank,
+            "rare": found.rare,
+            "certificate": certificate(module, white, found, problem),
+        }
         return Release(problem.schema, ("affine", {"rank": len(found.up)}), module, None, card)
 
 
 @dataclass(frozen=True)
 class Whitening:
-    """Coordinates in which records have mean 0 and variance 1 in every direction in which they vary: W and W^+."""
+    """Coordinates in which records have mean 0 and variance 1 in every direction in which they
+    vary: W and W^+."""
 
     n: float
     mean: Tensor
@@ -95,7 +120,8 @@ class Whitening:
 
     @staticmethod
     def of(factor: Tensor) -> Whitening:
-        """From what `gather` gives. Coordinates are standardised first, which changes nothing of r and much of the rounding."""
+        """From what `gather` gives. Coordinates are standardised first, which changes nothing of r
+        and much of the rounding."""
         root = factor[0, 0]
         mean, rows = factor[0, 1:] / root, factor[1:, 1:] / root.abs()
         deviation = rows.square().sum(0).sqrt()
@@ -104,7 +130,13 @@ class Whitening:
         _, spread, directions = torch.linalg.svd(rows / scale, full_matrices=False)
         wide = spread > SMALL * spread[0]
         spread, directions = spread[wide], directions[wide]
-        return Whitening(float(root.square()), mean, deviation, (directions / scale).T / spread, directions * deviation * spread[:, None])
+        return Whitening(
+            float(root.square()),
+            mean,
+            deviation,
+            (directions / scale).T / spread,
+            directions * deviation * spread[:, None],
+        )
 
     def __call__(self, batch: Batch) -> Tensor:
         return (flat(batch.x) - self.mean) @ self.into
@@ -126,7 +158,8 @@ class Erasure:
 class Concept:
     """Private attributes as columns side by side: classes as zeros and ones, numbers as they are.
 
-    Standardised over the records of one part whose label is known; 0 where it is not, so that those records count for nothing.
+    Standardised over the records of one part whose label is known; 0 where it is not, so that those
+    records count for nothing.
     """
 
     attributes: tuple[Attribute, ...]
@@ -139,7 +172,9 @@ class Concept:
     def of(attributes: Sequence[Attribute], feed: Feed) -> Concept:
         parts = [_moments(attribute, feed.labels[attribute.name]) for attribute in attributes]
         mean, variance, known = (torch.cat(column) for column in zip(*parts, strict=True))
-        return Concept(tuple(attributes), mean, torch.where(variance > 0, variance.sqrt(), 1.0), known)
+        return Concept(
+            tuple(attributes), mean, torch.where(variance > 0, variance.sqrt(), 1.0), known
+        )
 
     @property
     def sizes(self) -> list[int]:
@@ -151,16 +186,23 @@ class Concept:
         for attribute, size in zip(self.attributes, self.sizes, strict=True):
             truth = batch.labels[attribute.name]
             there = _known(attribute, truth)
-            columns.append(F.one_hot(truth.clamp(min=0), size).double() if attribute.is_class else truth.double().unsqueeze(1))
+            columns.append(
+                F.one_hot(truth.clamp(min=0), size).double()
+                if attribute.is_class
+                else truth.double().unsqueeze(1)
+            )
             known.append(there.unsqueeze(1).expand(-1, size))
-        return torch.where(torch.cat(known, 1), (torch.cat(columns, 1) - self.mean) / self.deviation, 0.0)
+        return torch.where(
+            torch.cat(known, 1), (torch.cat(columns, 1) - self.mean) / self.deviation, 0.0
+        )
 
 
 def gather(feed: Feed, concept: Concept, size: int) -> tuple[Tensor, Tensor]:
     """All that is needed of the records, in one pass: R with R'R = A'A for A = [1, x], and x'z.
 
-    R stands for as many records as it has columns, and its first row is sqrt(n) [1, mean]; the rows below it are those of the centred
-    records. Unlike a covariance it does not square the ratio of the widest direction to the narrowest.
+    R stands for as many records as it has columns, and its first row is sqrt(n) [1, mean]; the rows
+    below it are those of the centred records. Unlike a covariance it does not square the ratio of
+    the widest direction to the narrowest.
     """
     factor = torch.zeros(0, size + 1, dtype=torch.float64, device=feed.device)
     cross = torch.zeros(size, sum(concept.sizes), dtype=torch.float64, device=feed.device)
@@ -172,14 +214,19 @@ def gather(feed: Feed, concept: Concept, size: int) -> tuple[Tensor, Tensor]:
 
 
 def rare(feed: Feed, people: Array, white: Whitening) -> Tensor:
-    """Whitened directions that get more than half of their variance from people who each have much leverage, as columns.
+    """Whitened directions that get more than half of their variance from people who each have much
+    leverage, as columns.
 
-    The leverage of a record is its squared whitened length over n; those of all records add up to the number of directions. One in which
-    m people differ from all others gives each of them 1 / m.
+    The leverage of a record is its squared whitened length over n; those of all records add up to
+    the number of directions. One in which m people differ from all others gives each of them 1 / m.
     """
     size = white.into.shape[1]
     moments = torch.zeros(size, size, dtype=torch.float64, device=feed.device)
-    leverage = torch.cat([white(batch).square().sum(1) / white.n for batch in _batches(feed)]).cpu().numpy()
+    leverage = (
+        torch.cat([white(batch).square().sum(1) / white.n for batch in _batches(feed)])
+        .cpu()
+        .numpy()
+    )
     _, who = np.unique(people, return_inverse=True)
     each = np.bincount(who, leverage)
     few = np.flatnonzero((each > max(1 / CARRIERS, HEAVY * size / len(each)))[who])
@@ -190,7 +237,8 @@ def rare(feed: Feed, people: Array, white: Whitening) -> Tensor:
 
 
 def erasure(white: Whitening, cross: Tensor, rare: Tensor) -> Erasure:
-    """The map that takes out the columns of W Sigma_xz and of `rare`, all others left as they are: P = E E' + L L'."""
+    """The map that takes out the columns of W Sigma_xz and of `rare`, all others left as they are:
+    P = E E' + L L'."""
     concept = white.into.T @ cross / white.n
     left, strength, _ = torch.linalg.svd(concept - rare @ (rare.T @ concept), full_matrices=False)
     left = left[:, strength > NOTHING]
@@ -200,24 +248,36 @@ def erasure(white: Whitening, cross: Tensor, rare: Tensor) -> Erasure:
     return Erasure(white.into @ out, out.T @ white.back, left.shape[1], rare.shape[1])
 
 
-def certificate(module: Affine, white: Whitening, found: Erasure, problem: Problem) -> dict[str, Any]:
+def certificate(
+    module: Affine, white: Whitening, found: Erasure, problem: Problem
+) -> dict[str, Any]:
     """What holds by construction, and how far it holds for people the map was not fitted on.
 
-    Per attribute, `fit` and `select` are the largest correlation of a released coordinate with a private column: 0 up to float32 on
-    *fit*. On *select* the largest of d k of them is about `by_chance` = sqrt(2 log(2 d k) (1 / n_fit + 1 / n_select)), n people. Many small
-    ones add up: the cross-covariance of n people is off by 1 / sqrt(n) in each of the directions that are left, so a linear
-    adversary who knows other people well reaches a multiple correlation of about `on_others` = sqrt(directions / n_fit).
+    Per attribute, `fit` and `select` are the largest correlation of a released coordinate with a
+    private column: 0 up to float32 on *fit*. On *select* the largest of d k of them is about
+    `by_chance` = sqrt(2 log(2 d k) (1 / n_fit + 1 / n_select)), n people. Many small ones add up:
+    the cross-covariance of n people is off by 1 / sqrt(n) in each of the directions that are left,
+    so a linear adversary who knows other people well reaches a multiple correlation of about
+    `on_others` = sqrt(directions / n_fit).
     """
     left = white.into.shape[1] - found.rank - found.rare
     figures: dict[str, dict[str, float]] = {attribute.name: {} for attribute in problem.private}
     for part in ("fit", "select"):
         feed, view = problem.feed(part), problem.data.part(part)
-        for attribute, columns in correlations(module, white.deviation, feed, Concept.of(problem.private, feed)).items():
+        for attribute, columns in correlations(
+            module, white.deviation, feed, Concept.of(problem.private, feed)
+        ).items():
             known = _known(attribute, feed.labels[attribute.name]).cpu().numpy()
             people = max(1, len(np.unique(view.people[known])))
-            figures[attribute.name] |= {part: float(columns.abs().max()), f"{part}_people": people, "compared": columns.numel()}
+            figures[attribute.name] |= {
+                part: float(columns.abs().max()),
+                f"{part}_people": people,
+                "compared": columns.numel(),
+            }
     for row in figures.values():
-        row["by_chance"] = math.sqrt(2 * math.log(2 * row["compared"]) * (1 / row["fit_people"] + 1 / row["select_people"]))
+        row["by_chance"] = math.sqrt(
+            2 * math.log(2 * row["compared"]) * (1 / row["fit_people"] + 1 / row["select_people"])
+        )
         row["on_others"] = math.sqrt(min(1.0, left / row["fit_people"]))
     said = (
         f"No linear adversary reads {' or '.join(figures)} better than a constant from the people this was fitted on; from others like "
@@ -226,17 +286,29 @@ def certificate(module: Affine, white: Whitening, found: Erasure, problem: Probl
     return {"kind": "linear", "said": said, "cross_covariance": figures}
 
 
-def correlations(module: Affine, deviation: Tensor, feed: Feed, concept: Concept) -> dict[Attribute, Tensor]:
-    """Per attribute, the correlation of every released coordinate with each of its columns; `deviation` is that of raw ones on *fit*."""
+def correlations(
+    module: Affine, deviation: Tensor, feed: Feed, concept: Concept
+) -> dict[Attribute, Tensor]:
+    """Per attribute, the correlation of every released coordinate with each of its columns;
+    `deviation` is that of raw ones on *fit*."""
     cross = torch.zeros(len(deviation), len(concept.mean), dtype=torch.float64, device=feed.device)
-    sums, n = torch.zeros(2, len(deviation), dtype=torch.float64, device=feed.device), max(1, len(feed))
+    sums, n = (
+        torch.zeros(2, len(deviation), dtype=torch.float64, device=feed.device),
+        max(1, len(feed)),
+    )
     for batch in _batches(feed):
         z = module(batch.x).flatten(1) - module.mean
         cross += z.T @ concept(batch)
         sums += torch.stack([z.sum(0), z.square().sum(0)])
     now = (sums[1] / n - (sums[0] / n).square()).clamp(min=0).sqrt()
     per_now = torch.where(now > LEFT * deviation, 1 / now, 0.0).unsqueeze(1)
-    return dict(zip(concept.attributes, torch.split(per_now * cross / concept.known.clamp(min=1), concept.sizes, dim=1), strict=True))
+    return dict(
+        zip(
+            concept.attributes,
+            torch.split(per_now * cross / concept.known.clamp(min=1), concept.sizes, dim=1),
+            strict=True,
+        )
+    )
 
 
 def _batches(feed: Feed) -> Iterator[Batch]:

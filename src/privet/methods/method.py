@@ -1,4 +1,5 @@
-"""Method: hyper-parameters in the constructor, data in `fit`, a Release out. Everything it knows at run time is in the Release."""
+"""Method: hyper-parameters in the constructor, data in `fit`, a Release out. Everything it knows at
+run time is in the Release."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 import torch
 
-import privet
+from privet.core.errors import PrivetError, unknown
+from privet.core.version import __version__
 from privet.data.dataset import PARTS, Attribute, Dataset, Modality
 from privet.data.schema import SHARED, Schema, learn_schema
-from privet.device import pick
-from privet.errors import PrivetError, unknown
-from privet.feed import Feed
-from privet.game import Run
-from privet.release import Release
+from privet.nets.device import pick
+from privet.release.release import Release
+from privet.train.feed import Feed
+from privet.train.game import Run
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,16 @@ class Problem:
         """Batches of *fit*, or of the parts named, with the labels of the declared attributes."""
         view = self.view(*parts)
         names = [attribute.name for attribute in (*self.private, *self.utility)]
-        return Feed(self.schema.inputs(view), {name: view.labels[name] for name in names}, self.device)
+        return Feed(
+            self.schema.inputs(view), {name: view.labels[name] for name in names}, self.device
+        )
 
     def view(self, *parts: str) -> Dataset:
-        return self.data.take(np.flatnonzero(np.isin(self.data.part_of, [PARTS.index(part) for part in parts or ("fit",)])))
+        return self.data.take(
+            np.flatnonzero(
+                np.isin(self.data.part_of, [PARTS.index(part) for part in parts or ("fit",)])
+            )
+        )
 
 
 @dataclass(kw_only=True)
@@ -51,7 +58,8 @@ class Method(ABC):
     title: ClassVar[str]
     """The name as its authors write it."""
     tasks: ClassVar[Literal["none", "optional", "needed"]] = "none"
-    """Whether the method uses task labels. One that does not must not be given any: its claim is to work without."""
+    """Whether the method uses task labels. One that does not must not be given any: its claim is to
+    work without."""
     modalities: ClassVar[tuple[Modality, ...]] = get_args(Modality)
     """Kinds of records it takes."""
     instead: ClassVar[str] = "choose another method"
@@ -61,7 +69,8 @@ class Method(ABC):
     masks: ClassVar[bool] = False
     """Whether a task may be a mask; classes are always taken."""
     dial: ClassVar[str] = ""
-    """The setting that `--budget` turns: how much privacy for how much use. Empty where there is nothing to turn."""
+    """The setting that `--budget` turns: how much privacy for how much use. Empty where there is
+    nothing to turn."""
     sweep: ClassVar[tuple[float, ...]] = ()
     """Values of the dial that `privet compare` tries, from most useful to most private."""
 
@@ -70,37 +79,73 @@ class Method(ABC):
         """Learn a release; written by every method."""
 
     def fit(
-        self, data: Dataset, private: Sequence[str], utility: Sequence[str] = (), *, without: Sequence[str] = (), run: Run | None = None
+        self,
+        data: Dataset,
+        private: Sequence[str],
+        utility: Sequence[str] = (),
+        *,
+        without: Sequence[str] = (),
+        run: Run | None = None,
     ) -> Release:
-        """Learn a release of `data` that hides `private` (and keeps `utility` readable, for methods that take tasks).
+        """Learn a release of `data` that hides `private` (and keeps `utility` readable, for methods
+        that take tasks).
 
-        Only the *fit* part is learned from. `without` names table columns to leave out of the release's input.
+        Only the *fit* part is learned from. `without` names table columns to leave out of the
+        release's input.
         """
         run = run or Run()
         problem = self.problem(data, private, utility, without, run)
         release = self.learn(problem, run)
         release.card = {
-            "method": self.name, "title": self.title, "settings": self.settings(),
-            "private": list(private), "utility": list(utility), "seed": self.seed,
-            "data": {"name": data.name, "fingerprint": data.fingerprint, "fit_records": len(data.part("fit"))}, **release.card,
-        }  # fmt: skip
+            "method": self.name,
+            "title": self.title,
+            "settings": self.settings(),
+            "private": list(private),
+            "utility": list(utility),
+            "seed": self.seed,
+            "data": {
+                "name": data.name,
+                "fingerprint": data.fingerprint,
+                "fit_records": len(data.part("fit")),
+            },
+            **release.card,
+        }
         return release
 
-    def problem(self, data: Dataset, private: Sequence[str], utility: Sequence[str], without: Sequence[str], run: Run) -> Problem:
+    def problem(
+        self,
+        data: Dataset,
+        private: Sequence[str],
+        utility: Sequence[str],
+        without: Sequence[str],
+        run: Run,
+    ) -> Problem:
         """Check the user's words against the data, before anything is written or learned."""
         if not private:
             raise PrivetError("Name at least one private attribute, for example  --private beard.")
         both = set(private) & set(utility)
         if both:
-            raise PrivetError(f"'{min(both)}' is named both private and a task: a release cannot hide it and keep it readable.")
+            raise PrivetError(
+                f"'{min(both)}' is named both private and a task: a release cannot hide it and keep it readable."
+            )
         if self.tasks == "none" and utility:
-            raise PrivetError(f"The method {self.name} learns without knowing a task: give --utility to  privet audit  instead.")
+            raise PrivetError(
+                f"The method {self.name} learns without knowing a task: give --utility to  privet audit  instead."
+            )
         if self.tasks == "needed" and not utility:
-            raise PrivetError(f"The method {self.name} needs at least one task: name it with --utility.")
+            raise PrivetError(
+                f"The method {self.name} needs at least one task: name it with --utility."
+            )
         if data.modality not in self.modalities:
-            raise PrivetError(f"The method {self.name} does not take {data.modality} records: {self.instead}.")
+            raise PrivetError(
+                f"The method {self.name} does not take {data.modality} records: {self.instead}."
+            )
         self._refuse_masks(data, private, utility)
-        hidden = data.require_labels(private, "private", "fit") if self.numbers else data.require_classes(private, "private")
+        hidden = (
+            data.require_labels(private, "private", "fit")
+            if self.numbers
+            else data.require_classes(private, "private")
+        )
         classes = [name for name in utility if data.attribute(name).kind != "mask"]
         data.require_classes(classes, "utility")
         kept = [data.attribute(name) for name in utility]
@@ -111,15 +156,26 @@ class Method(ABC):
     def _refuse_masks(self, data: Dataset, private: Sequence[str], utility: Sequence[str]) -> None:
         for name in (*private, *utility):
             if data.attribute(name).kind == "mask" and not (self.masks and name in utility):
-                instead = "it takes masks as tasks only" if self.masks else "choose another attribute, or a method whose tasks may be masks"
-                raise PrivetError(f"'{name}' is a mask, and {self.name} needs a class there: {instead}.")
+                instead = (
+                    "it takes masks as tasks only"
+                    if self.masks
+                    else "choose another attribute, or a method whose tasks may be masks"
+                )
+                raise PrivetError(
+                    f"'{name}' is a mask, and {self.name} needs a class there: {instead}."
+                )
 
     def within(self, **ranges: tuple[float, float]) -> None:
-        """Refuse a setting outside its range (both ends belong to it), before anything is learned."""
+        """Refuse a setting outside its range (both ends belong to it), before anything is
+        learned."""
         for key, (low, high) in ranges.items():
             value = getattr(self, key)
             if not low <= value <= high:
-                limits = f"must be at least {low:g}" if math.isinf(high) else f"lies between {low:g} and {high:g}"
+                limits = (
+                    f"must be at least {low:g}"
+                    if math.isinf(high)
+                    else f"lies between {low:g} and {high:g}"
+                )
                 raise PrivetError(f"The setting {key} of {self.name} {limits}, not {value:g}.")
 
     def settings(self) -> dict[str, Any]:
@@ -128,10 +184,12 @@ class Method(ABC):
     def identity(self, problem: Problem) -> str:
         """Names the work, so that a checkpoint of other work is refused."""
         names = [a.name for a in (*problem.private, *problem.utility)]
-        return f"{privet.__version__} {self.name} {self.settings()} {self.seed} {names} {problem.data.fingerprint} {problem.schema.shape}"
+        return f"{__version__} {self.name} {self.settings()} {self.seed} {names} {problem.data.fingerprint} {problem.schema.shape}"
 
     @classmethod
-    def from_words(cls, words: Sequence[str], *, budget: float | None = None, seed: int | None = None) -> Method:
+    def from_words(
+        cls, words: Sequence[str], *, budget: float | None = None, seed: int | None = None
+    ) -> Method:
         """A method from `key=value` words of the command line; `budget` turns the method's dial."""
         fields = {f.name: f for f in dataclasses.fields(cls)}
         given: dict[str, Any] = {} if seed is None else {"seed": seed}
@@ -152,7 +210,9 @@ class Method(ABC):
 def _typed(key: str, value: str, kind: Any) -> Any:
     try:
         if kind == "bool":
-            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[value.lower()]
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
+                value.lower()
+            ]
         return {"int": int, "float": float}.get(str(kind), str)(value)
     except (ValueError, KeyError):
         raise PrivetError(f"The setting {key} takes a {kind}, not '{value}'.") from None

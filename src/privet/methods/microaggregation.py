@@ -2,15 +2,19 @@
 
     z(x) = the nearest of m_1 ... m_G to x,      m_g = mean of the rows of group g of *fit*,  k people or more in each
 
-Domingo-Ferrer and Mateo-Sanz, "Practical data-oriented microaggregation for statistical disclosure control", IEEE TKDE 2002. Their MDAV
-takes time that grows with the square of the people. Groups are made here as in Mondrian (LeFevre, DeWitt and Ramakrishnan, "Mondrian
-multidimensional k-anonymity", ICDE 2006), by halving at the median while both halves have k people, but across the direction in which a
-group is widest (Boley, "Principal direction divisive partitioning", Data Mining and Knowledge Discovery 1998) instead of one column.
+Domingo-Ferrer and Mateo-Sanz, "Practical data-oriented microaggregation for statistical disclosure
+control", IEEE TKDE 2002. Their MDAV takes time that grows with the square of the people. Groups are
+made here as in Mondrian (LeFevre, DeWitt and Ramakrishnan, "Mondrian multidimensional k-anonymity",
+ICDE 2006), by halving at the median while both halves have k people, but across the direction in
+which a group is widest (Boley, "Principal direction divisive partitioning", Data Mining and
+Knowledge Discovery 1998) instead of one column.
 
-A release has to work for one new person at a time, so it holds the means and answers with the nearest. Someone of *fit* may be nearer
-to another group's mean; means that fewer than k people of *fit* come to are therefore dropped. After that the released *fit* table is
-k-anonymous in all its columns together, and every row in it is a mean of k people. That is all: groups in which everybody has the same
-private value give it away, which the card counts (`alike`), and new people are promised nothing but to get the mean of k others.
+A release has to work for one new person at a time, so it holds the means and answers with the
+nearest. Someone of *fit* may be nearer to another group's mean; means that fewer than k people of
+*fit* come to are therefore dropped. After that the released *fit* table is k-anonymous in all its
+columns together, and every row in it is a mean of k people. That is all: groups in which everybody
+has the same private value give it away, which the card counts (`alike`), and new people are
+promised nothing but to get the mean of k others.
 """
 
 from __future__ import annotations
@@ -23,12 +27,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from privet.core.errors import PrivetError
 from privet.data.dataset import Array, Modality
-from privet.errors import PrivetError
-from privet.game import Run
 from privet.methods.method import Method, Problem
 from privet.nets.nearest import Nearest
-from privet.release import Release
+from privet.release.release import Release
+from privet.train.game import Run
 
 TURNS = 20
 """Steps towards the widest direction; nearly the widest is good enough to cut across."""
@@ -56,7 +60,9 @@ class Microaggregation(Method):
         view = problem.view()
         _, who = np.unique(view.people, return_inverse=True)
         if who.max() + 1 < self.k:
-            raise PrivetError(f"The setting k of microaggregation is {self.k}, and only {who.max() + 1} people are there to learn from.")
+            raise PrivetError(
+                f"The setting k of microaggregation is {self.k}, and only {who.max() + 1} people are there to learn from."
+            )
         rows = torch.as_tensor(problem.schema.inputs(view)[:], device=problem.device)
         person = torch.as_tensor(who, device=problem.device)
         people = means(rows, person)
@@ -66,14 +72,24 @@ class Microaggregation(Method):
         came = prune(module, people, self.k)
         count = torch.bincount(came, minlength=len(module.centroids))
         card: dict[str, Any] = {
-            "form": "record", "groups": len(module.centroids), "smallest": int(count.min()), "largest": int(count.max()),
-            "alike": {a.name: alike(view.labels[a.name], came.cpu().numpy()[who]) for a in problem.private if a.is_class},
-        }  # fmt: skip
-        return Release(problem.schema, ("nearest", {"groups": len(module.centroids)}), module, None, card)
+            "form": "record",
+            "groups": len(module.centroids),
+            "smallest": int(count.min()),
+            "largest": int(count.max()),
+            "alike": {
+                a.name: alike(view.labels[a.name], came.cpu().numpy()[who])
+                for a in problem.private
+                if a.is_class
+            },
+        }
+        return Release(
+            problem.schema, ("nearest", {"groups": len(module.centroids)}), module, None, card
+        )
 
 
 def split(rows: Tensor, k: int, seed: int = 0) -> Tensor:
-    """Groups of k to 2k - 1 rows: halved again and again across the direction in which each is widest. All of a level at once."""
+    """Groups of k to 2k - 1 rows: halved again and again across the direction in which each is
+    widest. All of a level at once."""
     generator = torch.Generator().manual_seed(seed)
     group = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
     while True:
@@ -84,7 +100,9 @@ def split(rows: Tensor, k: int, seed: int = 0) -> Tensor:
         centred = rows - means(rows, group)[group]
         axis = torch.randn(len(size), rows.shape[1], generator=generator).to(rows)
         for _ in range(TURNS):
-            pull = torch.zeros_like(axis).index_add_(0, group, centred * (centred * axis[group]).sum(1, keepdim=True))
+            pull = torch.zeros_like(axis).index_add_(
+                0, group, centred * (centred * axis[group]).sum(1, keepdim=True)
+            )
             axis = torch.nn.functional.normalize(pull, dim=1)
         along = (centred * axis[group]).sum(1)
         order = torch.argsort(along, stable=True)
@@ -97,7 +115,8 @@ def split(rows: Tensor, k: int, seed: int = 0) -> Tensor:
 
 
 def prune(module: Nearest, rows: Tensor, k: int) -> Tensor:
-    """Drop centroids until k rows or more come to each that is left, the least wanted first; gives the group of every row."""
+    """Drop centroids until k rows or more come to each that is left, the least wanted first; gives
+    the group of every row."""
     group = torch.cat([module.group(part) for part in torch.split(rows, STEP)])
     while True:
         count = torch.bincount(group, minlength=len(module.centroids))
@@ -112,13 +131,17 @@ def prune(module: Nearest, rows: Tensor, k: int) -> Tensor:
         homeless = gone[group]
         group = (torch.cumsum(~gone, 0) - 1)[group]
         if homeless.any():
-            group[homeless] = torch.cat([module.group(part) for part in torch.split(rows[homeless], STEP)])
+            group[homeless] = torch.cat(
+                [module.group(part) for part in torch.split(rows[homeless], STEP)]
+            )
 
 
 def means(rows: Tensor, group: Tensor) -> Tensor:
     """The mean row of every group, groups being numbered from 0 without gaps."""
     count = torch.bincount(group)
-    total = torch.zeros(len(count), rows.shape[1], dtype=torch.float64, device=rows.device).index_add_(0, group, rows.double())
+    total = torch.zeros(
+        len(count), rows.shape[1], dtype=torch.float64, device=rows.device
+    ).index_add_(0, group, rows.double())
     return (total / count.unsqueeze(1)).to(rows.dtype)
 
 
@@ -126,7 +149,10 @@ def alike(labels: Array, group: Array) -> float:
     """The share of records whose group has one private value only, as far as it is known."""
     known = labels >= 0
     _, where = np.unique(group[known], return_inverse=True)
-    low, high = np.full(where.max(initial=-1) + 1, np.iinfo(np.int64).max), np.full(where.max(initial=-1) + 1, -1)
+    low, high = (
+        np.full(where.max(initial=-1) + 1, np.iinfo(np.int64).max),
+        np.full(where.max(initial=-1) + 1, -1),
+    )
     np.minimum.at(low, where, labels[known])
     np.maximum.at(high, where, labels[known])
     return float((low == high)[where].mean()) if known.any() else 0.0

@@ -2,9 +2,10 @@
 
     z = x + sigma * N(0, I), fresh for every value of every record
 
-The baseline of that name in Li et al., "TIPRDC", KDD 2020, section 5.2, where sigma is 40 of the 255 steps from black to white. Rows
-and windows have no such steps: there, 255 are taken for four deviations, from two below the mean to two above, which is about what
-they are in a photograph. So sigma = 63.75 is one deviation. A category is a zero or a one per value, and gets the same noise.
+The baseline of that name in Li et al., "TIPRDC", KDD 2020, section 5.2, where sigma is 40 of the
+255 steps from black to white. Rows and windows have no such steps: there, 255 are taken for four
+deviations, from two below the mean to two above, which is about what they are in a photograph. So
+sigma = 63.75 is one deviation. A category is a zero or a one per value, and gets the same noise.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from math import inf
 from typing import ClassVar
 
 from privet.data.dataset import Modality
-from privet.game import Run
 from privet.methods.method import Method, Problem
 from privet.nets.additive import Additive
 from privet.nets.record import Record
-from privet.noise import Noise
-from privet.release import Release
+from privet.release.noise import Noise
+from privet.release.release import Release
+from privet.train.game import Run
 
 STEPS = {"image": 127.5, "table": 63.75, "signal": 63.75}
 """Steps of sigma that are 1 in the network's scale."""
@@ -28,7 +29,8 @@ STEPS = {"image": 127.5, "table": 63.75, "signal": 63.75}
 @dataclass(kw_only=True)
 class Noisy(Method):
     sigma: float = 40.0
-    """Standard deviation of the noise, in steps of which a picture has 255, and rows and windows 63.75 per deviation."""
+    """Standard deviation of the noise, in steps of which a picture has 255, and rows and windows
+    63.75 per deviation."""
 
     name: ClassVar[str] = "noisy"
     title: ClassVar[str] = "Noisy"
@@ -45,4 +47,10 @@ class Noisy(Method):
         scale = self.sigma / STEPS[problem.schema.modality]
         shape = problem.schema.shape
         module = Additive(Record(shape), scale).to(problem.device)
-        return Release(problem.schema, ("noisy-record", {"scale": scale}), module, Noise("gaussian", shape, scale), {"form": "record"})
+        return Release(
+            problem.schema,
+            ("noisy-record", {"scale": scale}),
+            module,
+            Noise("gaussian", shape, scale),
+            {"form": "record"},
+        )

@@ -1,15 +1,18 @@
-"""Shredder: the front of a service runs where the data is, and what it gives is released with noise that the rest of it bears.
+"""Shredder: the front of a service runs where the data is, and what it gives is released with noise
+that the rest of it bears.
 
     z = f1(x) + mu + s * xi,    xi ~ N(0, I) fresh for every record,    service = f2(f1(x)), taught first and frozen
     min over mu, rho of   mean over tasks CE(f2(z), y)
     s_j^2 = noise * v_j * (share + (1 - share) * d softmax(rho)_j),    v_j the variance of activation j on *fit*, d their number
 
-The noise-to-signal ratio is the budget and is met exactly, by the mean of s_j^2 / v_j; what is learned is where it goes and
-where it is centred. Every activation gets at least `share` of the mean: else those that f2 does not listen to would take all of it.
+The noise-to-signal ratio is the budget and is met exactly, by the mean of s_j^2 / v_j; what is
+learned is where it goes and where it is centred. Every activation gets at least `share` of the
+mean: else those that f2 does not listen to would take all of it.
 
-Mireshghallah, Taram, Ramrakhyani, Jalali, Tullsen and Esmaeilzadeh, "Shredder: learning noise distributions to protect inference
-privacy", ASPLOS 2020, arXiv:1905.11814. There, whole tensors of noise are learned by CE - lambda * |noise|, and one of those, or one
-drawn from laws fitted to them, is added. Here the law itself is learned, at a fixed ratio, and drawn from for every record.
+Mireshghallah, Taram, Ramrakhyani, Jalali, Tullsen and Esmaeilzadeh, "Shredder: learning noise
+distributions to protect inference privacy", ASPLOS 2020, arXiv:1905.11814. There, whole tensors of
+noise are learned by CE - lambda * |noise|, and one of those, or one drawn from laws fitted to them,
+is added. Here the law itself is learned, at a fixed ratio, and drawn from for every record.
 """
 
 from __future__ import annotations
@@ -22,19 +25,20 @@ import torch
 from torch import Tensor, nn
 
 from privet.data.dataset import Attribute, Modality
-from privet.feed import Batch, Feed
-from privet.game import Game, Move, Phase, Player, Run
 from privet.methods.cloak import bound, pieces
 from privet.methods.method import Method, Problem
 from privet.methods.tiprdc import cross_entropy
 from privet.nets.mask import Split
-from privet.noise import Noise
-from privet.release import Release
+from privet.release.noise import Noise
+from privet.release.release import Release
+from privet.train.feed import Batch, Feed
+from privet.train.game import Game, Move, Phase, Player, Run
 
 MEASURED = 2048
 """Records whose activations give the variances."""
 LEAST = 0.05
-"""Of the mean deviation, what an activation counts as having: one that does not vary on *fit* may do so later."""
+"""Of the mean deviation, what an activation counts as having: one that does not vary on *fit* may
+do so later."""
 
 
 @dataclass(kw_only=True)
@@ -65,13 +69,28 @@ class Shredder(Method):
     sweep: ClassVar[tuple[float, ...]] = (0.25, 1.0, 4.0, 16.0)
 
     def __post_init__(self) -> None:
-        self.within(noise=(1e-6, inf), depth=(0, 1), share=(0, 1), lessons=(0, inf), epochs=(0, inf), width=(0.01, inf), batch=(2, inf))
+        self.within(
+            noise=(1e-6, inf),
+            depth=(0, 1),
+            share=(0, 1),
+            lessons=(0, inf),
+            epochs=(0, inf),
+            width=(0.01, inf),
+            batch=(2, inf),
+        )
         self.within(lr=(1e-9, inf))
 
     def learn(self, problem: Problem, run: Run) -> Release:
         torch.manual_seed(self.seed)
         players = Players(problem, self)
-        game = Game(players.modules(), players.phases(), players.feed, self.batch, self.seed, self.identity(problem))
+        game = Game(
+            players.modules(),
+            players.phases(),
+            players.feed,
+            self.batch,
+            self.seed,
+            self.identity(problem),
+        )
         game.play(run)
         release = players.release()
         release.card |= players.judge(release) | {"history": game.history}
@@ -82,8 +101,17 @@ class Players:
     """The service, and the noise between its two parts."""
 
     def __init__(self, problem: Problem, method: Shredder) -> None:
-        self.problem, self.method, self.feed, self.tasks = problem, method, problem.feed(), problem.utility
-        self.settings: dict[str, Any] = {"outputs": sum(task.classes for task in self.tasks), "width": method.width, "depth": method.depth}
+        self.problem, self.method, self.feed, self.tasks = (
+            problem,
+            method,
+            problem.feed(),
+            problem.utility,
+        )
+        self.settings: dict[str, Any] = {
+            "outputs": sum(task.classes for task in self.tasks),
+            "width": method.width,
+            "depth": method.depth,
+        }
         self.service = Split(problem.schema, **self.settings)
         self.law = Law(self.service.shape, method)
         self._measured = False
@@ -94,8 +122,18 @@ class Players:
     def phases(self) -> list[Phase]:
         m = self.method
         return [
-            Phase("teaching the service", m.lessons, [Player("service", self.service, self.learn, 1e-3, decay=1e-2)], steady=True),
-            Phase("learning noise", m.epochs, [Player("noise", self.law, self.bear, m.lr)], steady=True),
+            Phase(
+                "teaching the service",
+                m.lessons,
+                [Player("service", self.service, self.learn, 1e-3, decay=1e-2)],
+                steady=True,
+            ),
+            Phase(
+                "learning noise",
+                m.epochs,
+                [Player("noise", self.law, self.bear, m.lr)],
+                steady=True,
+            ),
         ]
 
     def learn(self, batch: Batch) -> Move:
@@ -116,7 +154,8 @@ class Players:
 
     @torch.no_grad()
     def _measure(self) -> None:
-        """Deviations of the activations, once the service is taught. The law knows of it, also after an interruption; it is asked once."""
+        """Deviations of the activations, once the service is taught. The law knows of it, also
+        after an interruption; it is asked once."""
         self._measured = self._measured or bool(self.law.measured)
         if self._measured:
             return
@@ -130,15 +169,25 @@ class Players:
         self._measure()
         self.service.fill(self.law.location(), self.law.scales())
         shape = tuple(self.service.shape)
-        return Release(self.problem.schema, ("shredder", self.settings), self.service, Noise("gaussian", shape, 1.0), {"form": "code"})
+        return Release(
+            self.problem.schema,
+            ("shredder", self.settings),
+            self.service,
+            Noise("gaussian", shape, 1.0),
+            {"form": "code"},
+        )
 
     @torch.no_grad()
     def judge(self, release: Release) -> dict[str, Any]:
-        """How the service does on people not learned from, how large the noise is, and the bound on what is left."""
+        """How the service does on people not learned from, how large the noise is, and the bound on
+        what is left."""
         torch.manual_seed(self.method.seed)
         feed = self.problem.feed("select")
         return {
-            "services": {task.name: self._asked(place, task, release, feed) for place, task in enumerate(self.tasks)},
+            "services": {
+                task.name: self._asked(place, task, release, feed)
+                for place, task in enumerate(self.tasks)
+            },
             "noise_to_signal": float(self.law.scales().square().mean() / self.law.square.mean()),
             "activations": list(self.service.shape),
             "information": bound(release, self.feed),
@@ -150,8 +199,17 @@ class Players:
             truth = batch.labels[task.name]
             n += int((truth >= 0).sum())
             for at, z in enumerate((self.service.body(batch.x), release.forward(batch.x))):
-                right[at] += int((torch.split(self.service.answer(z), sizes, dim=1)[place].argmax(1) == truth).sum())
-        return {"raw": right[0] / max(n, 1), "released": right[1] / max(n, 1), "n": n, "part": "select"}
+                right[at] += int(
+                    (
+                        torch.split(self.service.answer(z), sizes, dim=1)[place].argmax(1) == truth
+                    ).sum()
+                )
+        return {
+            "raw": right[0] / max(n, 1),
+            "released": right[1] / max(n, 1),
+            "n": n,
+            "part": "select",
+        }
 
 
 class Law(nn.Module):
@@ -181,7 +239,9 @@ class Law(nn.Module):
 
     def scales(self) -> Tensor:
         """The square root of equation s_j^2 above."""
-        part = self.share + (1 - self.share) * self.rho.numel() * torch.softmax(self.rho.flatten(), 0).reshape(self.rho.shape)
+        part = self.share + (1 - self.share) * self.rho.numel() * torch.softmax(
+            self.rho.flatten(), 0
+        ).reshape(self.rho.shape)
         return self.deviation * (self.ratio * part).sqrt()
 
     def forward(self, given: Tensor) -> Tensor:

@@ -3,9 +3,10 @@
     z = x + loud * m(x) * xi,    xi ~ N(0, 1) fresh for every record and value,    m = sigmoid(N(x)) in (0, 1)
     min over N of   mean over tasks loss(service(z), y) - c * mean(log m(x))
 
-Koker, Mireshghallah, Titcombe and Kaissis, "U-Noise: Learnable noise masks for interpretable image segmentation", ICIP 2021. The
-service is a classifier, or a U-Net where the task is a mask; it is taught first, and then only passes gradients on.
-The private attribute is not learned from: what the service does not need is drowned, whatever it shows.
+Koker, Mireshghallah, Titcombe and Kaissis, "U-Noise: Learnable noise masks for interpretable image
+segmentation", ICIP 2021. The service is a classifier, or a U-Net where the task is a mask; it is
+taught first, and then only passes gradients on. The private attribute is not learned from: what the
+service does not need is drowned, whatever it shows.
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet import segmentation, services
+from privet.core.errors import unknown
 from privet.data.dataset import Modality
-from privet.errors import unknown
-from privet.feed import Batch, Feed
-from privet.game import Game, Move, Phase, Player, Run
 from privet.methods.method import Method, Problem
+from privet.methods.services import segmentation
+from privet.methods.services import service as services
 from privet.nets.convolutions import prepare
 from privet.nets.unet import SIZES, NoiseMap
-from privet.noise import Noise
-from privet.release import Release
+from privet.release.noise import Noise
+from privet.release.release import Release
+from privet.train.feed import Batch, Feed
+from privet.train.game import Game, Move, Phase, Player, Run
 
 if TYPE_CHECKING:
-    from privet.services import Service
+    from privet.methods.services.service import Service
 
 KEPT = 0.5
 """A pixel counts as kept where the map is below this."""
@@ -41,7 +43,8 @@ KEPT = 0.5
 @dataclass(kw_only=True)
 class UNoise(Method):
     c: float = 0.1
-    """Weight of the noise: 0 adds next to none, more adds it everywhere that the service can do without."""
+    """Weight of the noise: 0 adds next to none, more adds it everywhere that the service can do
+    without."""
     size: str = "medium"
     """Of the network that makes the map and runs at the participant: small, medium or large."""
     loud: float = 1.0
@@ -51,7 +54,8 @@ class UNoise(Method):
     lessons: float = 30.0
     """Epochs in which the service is taught."""
     rough: float = 1.0
-    """Standard deviation of the loudest noise in the pictures that the service is taught on; 0 shows it raw ones only."""
+    """Standard deviation of the loudest noise in the pictures that the service is taught on; 0
+    shows it raw ones only."""
     epochs: float = 20.0
     """Epochs in which the map is learned."""
     batch: int = 32
@@ -70,19 +74,39 @@ class UNoise(Method):
     def __post_init__(self) -> None:
         if self.size not in SIZES:
             raise unknown("size of unoise", self.size, SIZES)
-        self.within(c=(0, inf), loud=(1e-3, 64), rough=(0, 64), width=(0.01, inf), lessons=(0, inf), epochs=(0, inf), batch=(2, inf))
+        self.within(
+            c=(0, inf),
+            loud=(1e-3, 64),
+            rough=(0, 64),
+            width=(0.01, inf),
+            lessons=(0, inf),
+            epochs=(0, inf),
+            batch=(2, inf),
+        )
         self.within(lr=(1e-9, inf))
 
     def learn(self, problem: Problem, run: Run) -> Release:
         torch.manual_seed(self.seed)
         players = Players(problem, self)
         phases = [*players.teach(), players.drown()]
-        game = Game(players.modules(), phases, problem.feed(), self.batch, self.seed, self.identity(problem))
+        game = Game(
+            players.modules(), phases, problem.feed(), self.batch, self.seed, self.identity(problem)
+        )
         game.play(run)
-        card = {"form": "record", "service": players.judge(problem.feed("select")), "history": game.history}
+        card = {
+            "form": "record",
+            "service": players.judge(problem.feed("select")),
+            "history": game.history,
+        }
         shape = tuple(problem.schema.shape)
         settings = {"size": self.size, "loud": self.loud}
-        return Release(problem.schema, ("noise-map", settings), players.veil, Noise("gaussian", shape, self.loud), card)
+        return Release(
+            problem.schema,
+            ("noise-map", settings),
+            players.veil,
+            Noise("gaussian", shape, self.loud),
+            card,
+        )
 
 
 class Players:
@@ -91,27 +115,42 @@ class Players:
     def __init__(self, problem: Problem, method: UNoise, taught: Sequence[Service] = ()) -> None:
         """With services that are `taught` already, only the map is left to be learned."""
         self.method = method
-        # Services first: the same seed then gives the same services, whatever the size of the map's network.
+        # Services first: the same seed then gives the same services, whatever the size of the map's
+        # network.
         self.services = list(taught) or [
-            segmentation.untaught(problem, task, method.width) if task.kind == "mask" else services.untaught(problem, task, method.width)
+            segmentation.untaught(problem, task, method.width)
+            if task.kind == "mask"
+            else services.untaught(problem, task, method.width)
             for task in problem.utility
         ]
         self.veil = NoiseMap(cast(Sequence[int], problem.schema.shape), method.size, method.loud)
 
     def modules(self) -> dict[str, nn.Module]:
-        return {"veil": self.veil, **{f"service {place}": service.module for place, service in enumerate(self.services)}}
+        return {
+            "veil": self.veil,
+            **{f"service {place}": service.module for place, service in enumerate(self.services)},
+        }
 
     def teach(self) -> list[Phase]:
         """One phase per service."""
-        lessons = [segmentation.lesson if one.attribute.kind == "mask" else services.lesson for one in self.services]
-        phases = [lesson(one, self.method.lessons) for lesson, one in zip(lessons, self.services, strict=True)]
+        lessons = [
+            segmentation.lesson if one.attribute.kind == "mask" else services.lesson
+            for one in self.services
+        ]
+        phases = [
+            lesson(one, self.method.lessons)
+            for lesson, one in zip(lessons, self.services, strict=True)
+        ]
         return [hardened(phase, self.method.rough) for phase in phases]
 
     def drown(self) -> Phase:
         return Phase(
-            "learning where noise may be", self.method.epochs, [Player("veil", self.veil, self.serve, self.method.lr)],
-            schedule=segmentation.cooling, steady=True,
-        )  # fmt: skip
+            "learning where noise may be",
+            self.method.epochs,
+            [Player("veil", self.veil, self.serve, self.method.lr)],
+            schedule=segmentation.cooling,
+            steady=True,
+        )
 
     def serve(self, batch: Batch) -> Move:
         """The map's loss: what the services lose, less c times the mean logarithm of the map."""
@@ -119,16 +158,24 @@ class Players:
         logits = self.veil.logits(x)
         share = torch.sigmoid(logits)
         z = self.veil.drown(x, share, torch.randn_like(x))
-        lost = torch.stack([loss_of(one, one(z), batch.labels[one.attribute.name]) for one in self.services]).mean()
+        lost = torch.stack(
+            [loss_of(one, one(z), batch.labels[one.attribute.name]) for one in self.services]
+        ).mean()
         loss = lost - self.method.c * F.logsigmoid(logits).mean()
-        return Move(loss, {"service loss": lost, "mean map": share.mean(), "kept": (share < KEPT).float().mean()})
+        return Move(
+            loss,
+            {"service loss": lost, "mean map": share.mean(), "kept": (share < KEPT).float().mean()},
+        )
 
     @torch.inference_mode()
     def judge(self, feed: Feed) -> dict[str, Any]:
-        """How well the services do on raw and on released pictures of people nobody learned from, and how much noise there is."""
+        """How well the services do on raw and on released pictures of people nobody learned from,
+        and how much noise there is."""
         self.veil.eval()
         rows: dict[str, list[Tensor]] = {}
-        for batch in feed.batches(np.array_split(np.arange(len(feed)), max(1, len(feed) // self.method.batch))):
+        for batch in feed.batches(
+            np.array_split(np.arange(len(feed)), max(1, len(feed) // self.method.batch))
+        ):
             x = prepare(batch.x)
             share = self.veil.map(x)
             z = self.veil.drown(x, share, torch.randn_like(x))
@@ -139,27 +186,43 @@ class Players:
                 rows.setdefault(f"raw {place}", []).append(score_of(one, one(x), truth))
                 rows.setdefault(f"released {place}", []).append(score_of(one, one(z), truth))
         mean = {name: float(torch.cat(parts).nanmean()) for name, parts in rows.items()}
-        said: dict[str, Any] = {"part": "select", "n": len(feed), "mean map": mean["map"], "share of pixels kept": mean["kept"]}
+        said: dict[str, Any] = {
+            "part": "select",
+            "n": len(feed),
+            "mean map": mean["map"],
+            "share of pixels kept": mean["kept"],
+        }
         for place, one in enumerate(self.services):
             measure = "dice" if one.attribute.kind == "mask" else "accuracy"
-            said[one.attribute.name] = {"measure": measure, "raw": mean[f"raw {place}"], "released": mean[f"released {place}"]}
+            said[one.attribute.name] = {
+                "measure": measure,
+                "raw": mean[f"raw {place}"],
+                "released": mean[f"released {place}"],
+            }
         return said
 
 
 def hardened(phase: Phase, rough: float) -> Phase:
     """The same lesson on pictures that are noisy in places, and elsewhere clean.
 
-    A network that has never seen noise loses everything to a little of it, wherever it is, and every pixel seems needed.
+    A network that has never seen noise loses everything to a little of it, wherever it is, and
+    every pixel seems needed.
     """
 
     def seen(player: Player) -> Player:
-        return replace(player, objective=lambda batch: player.objective(Batch(patchy(prepare(batch.x), rough), batch.labels)))
+        return replace(
+            player,
+            objective=lambda batch: player.objective(
+                Batch(patchy(prepare(batch.x), rough), batch.labels)
+            ),
+        )
 
     return replace(phase, players=[seen(player) for player in phase.players]) if rough else phase
 
 
 def patchy(x: Tensor, rough: float) -> Tensor:
-    """Noise whose loudness changes from place to place, from none to `rough`; every fourth picture stays as it is."""
+    """Noise whose loudness changes from place to place, from none to `rough`; every fourth picture
+    stays as it is."""
     coarse = torch.rand(len(x), 1, 4, 4, device=x.device) * 2 - 0.5
     spared = torch.rand(len(x), 1, 1, 1, device=x.device) < 0.25
     loudness = F.interpolate(coarse, size=x.shape[2:], mode="bilinear").clamp(0, 1) * ~spared
@@ -170,11 +233,14 @@ def loss_of(service: Service, scores: Tensor, truth: Tensor) -> Tensor:
     """What a service loses on a batch; records without a label count nothing."""
     if service.attribute.kind == "mask":
         return segmentation.mask_loss(scores, truth)
-    return F.cross_entropy(scores, truth, ignore_index=-1, reduction="sum") / (truth >= 0).sum().clamp(min=1)
+    return F.cross_entropy(scores, truth, ignore_index=-1, reduction="sum") / (
+        truth >= 0
+    ).sum().clamp(min=1)
 
 
 def score_of(service: Service, scores: Tensor, truth: Tensor) -> Tensor:
-    """Per picture: Dice of a mask, or whether the class is right; nan where the label is missing."""
+    """Per picture: Dice of a mask, or whether the class is right; nan where the label is
+    missing."""
     if service.attribute.kind == "mask":
         return segmentation.dice(scores.squeeze(1) > 0, truth)
     return torch.where(truth >= 0, (scores.argmax(1) == truth).float(), torch.nan)

@@ -1,9 +1,11 @@
 """A network and noise of one scale on what it gives: z = f(x) + scale * noise, rounded to a grid.
 
-The sum of two floats keeps, in its last bits, a trace of the summands: of two known codes 0.11 and 0.12 under noise of 0.4, whoever checks
-which of them could have given z to the last bit is right 63 times in 100, where the noise itself allows 51 (Mironov, On
-significance of the least significant bits for differential privacy, CCS 2012). On a grid four thousand times finer than the
-noise, and a hundred times coarser than the floats, that trace is gone, and rounding after the noise tells nothing new.
+The sum of two floats keeps, in its last bits, a trace of the summands: of two known codes 0.11 and
+0.12 under noise of 0.4, whoever checks which of them could have given z to the last bit is right 63
+times in 100, where the noise itself allows 51 (Mironov, On significance of the least significant
+bits for differential privacy, CCS 2012). On a grid four thousand times finer than the noise, and a
+hundred times coarser than the floats, that trace is gone, and rounding after the noise tells
+nothing new.
 """
 
 from __future__ import annotations

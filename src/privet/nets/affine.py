@@ -1,8 +1,10 @@
-"""A release that is one affine map of low rank: z = x - ((x - mean) down) up, on the record laid flat, on a fixed grid.
+"""A release that is one affine map of low rank: z = x - ((x - mean) down) up, on the record laid
+flat, on a fixed grid.
 
-A difference of two large terms leaves their rounding behind, and in a coordinate that is taken out completely that rounding would be
-all there is: a trace of x for whoever looks closely. So the map is computed in float64 and rounded to steps that are as fine as
-float32 and a million times coarser than its own error. What is released is then a function of the exact z and of nothing else.
+A difference of two large terms leaves their rounding behind, and in a coordinate that is taken out
+completely that rounding would be all there is: a trace of x for whoever looks closely. So the map
+is computed in float64 and rounded to steps that are as fine as float32 and a million times coarser
+than its own error. What is released is then a function of the exact z and of nothing else.
 """
 
 from __future__ import annotations
@@ -37,16 +39,24 @@ class Affine(nn.Module):
         self.register_buffer("step", torch.full((size,), STEP, dtype=torch.float64))
 
     def fill(self, mean: Tensor, down: Tensor, up: Tensor, deviation: Tensor) -> Affine:
-        """Use this map, for records whose coordinates have this deviation; where it is 0, it is taken for 1."""
+        """Use this map, for records whose coordinates have this deviation; where it is 0, it is
+        taken for 1."""
         step = STEP * torch.where(deviation > 0, deviation, 1.0).log2().floor().exp2()
-        for buffer, value in ((self.mean, mean), (self.down, down), (self.up, up), (self.step, step)):
+        for buffer, value in (
+            (self.mean, mean),
+            (self.down, down),
+            (self.up, up),
+            (self.step, step),
+        ):
             buffer.copy_(value)
         return self
 
     def forward(self, x: Tensor) -> Tensor:
         centred = flat(x) - self.mean
         left = centred - (centred @ self.down) @ self.up
-        return (self.mean + self.step * torch.round(left / self.step)).float().reshape(-1, *self.shape)
+        return (
+            (self.mean + self.step * torch.round(left / self.step)).float().reshape(-1, *self.shape)
+        )
 
 
 def flat(x: Tensor) -> Tensor:

@@ -1,4 +1,5 @@
-"""The mean of k releases of a record with fresh noise each: what an adversary makes of a record that it is sent more than once."""
+"""The mean of k releases of a record with fresh noise each: what an adversary makes of a record
+that it is sent more than once."""
 
 from __future__ import annotations
 

@@ -4,9 +4,10 @@
     shift          made = x + b_u + g xi                                  the form of the Gaussian toy's optimum; b and g learned
     released = x + reach (made - x)
 
-u is there where the schema is `Given`. The code is standardised before noise is added to it: an encoder could otherwise outgrow its
-noise. `reach` is 1 unless a budget limits how far records may be moved on average. Of a table, columns may be *sampled*: the network
-gives the odds of each of a column's values and the release draws one, so that a category stays a category:
+u is there where the schema is `Given`. The code is standardised before noise is added to it: an
+encoder could otherwise outgrow its noise. `reach` is 1 unless a budget limits how far records may
+be moved on average. Of a table, columns may be *sampled*: the network gives the odds of each of a
+column's values and the release draws one, so that a category stays a category:
     P(x~ = v) = (1 - reach) [v = x] + reach odds(v).
 """
 
@@ -23,13 +24,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.data.dataset import Dataset
-from privet.data.given import Given
+from privet.data.known_attributes import Given
 from privet.data.schema import ImageSchema, Schema, TableSchema
 from privet.nets import convolutions, vectors
 from privet.nets.convolutions import prepare
 
 Level = tuple[int, Sequence[Sequence[float]]]
-"""A sampled column: the first of its places in a row, and what each of its values looks like there."""
+"""A sampled column: the first of its places in a row, and what each of its values looks like
+there."""
 Distance = Literal["l1", "l2"]
 TINY = 1e-12
 FEW = 8
@@ -40,7 +42,8 @@ class Proposal(NamedTuple):
     own: Tensor
     """The record itself."""
     made: Tensor
-    """What the channel would release in its place; at the places of sampled columns, the record itself."""
+    """What the channel would release in its place; at the places of sampled columns, the record
+    itself."""
     odds: tuple[Tensor, ...]
     """Of every sampled column, (n, values)."""
 
@@ -52,7 +55,8 @@ class Spent(NamedTuple):
     line: Tensor
 
     def reach(self, budget: float) -> Tensor:
-        """How far one may go towards the proposal: the root, and never beyond the proposal itself."""
+        """How far one may go towards the proposal: the root, and never beyond the proposal
+        itself."""
         root = (self.line.square() + 4 * self.square * budget + TINY).sqrt()
         return (2 * budget / (self.line + root)).clamp(max=1.0)
 
@@ -67,7 +71,9 @@ class Channel(nn.Module):
         self.register_buffer("reach", torch.ones(()))
         self.starts = [start for start, _ in levels]
         for place, (_, values) in enumerate(levels):
-            self.register_buffer(f"values{place}", torch.tensor(values, dtype=torch.float32), persistent=False)
+            self.register_buffer(
+                f"values{place}", torch.tensor(values, dtype=torch.float32), persistent=False
+            )
 
     @abstractmethod
     def propose(self, x: Tensor, noise: Tensor | None) -> Proposal:
@@ -81,11 +87,15 @@ class Channel(nn.Module):
     def forward(self, x: Tensor, noise: Tensor | None = None) -> Tensor:
         return self.settle(self.propose(x, noise), self.reach, noise)
 
-    def settle(self, proposal: Proposal, reach: Tensor, noise: Tensor | None, between: bool = False) -> Tensor:
-        """The released records. Sampled columns are drawn; backwards, a draw counts as its odds (straight through).
+    def settle(
+        self, proposal: Proposal, reach: Tensor, noise: Tensor | None, between: bool = False
+    ) -> Tensor:
+        """The released records. Sampled columns are drawn; backwards, a draw counts as its odds
+        (straight through).
 
-        With `between`, for gradients alone, a draw lies anywhere on the way to another value: a reader's mean slope along that way
-        is the difference that the other value makes to it, and its slope at either end need not be.
+        With `between`, for gradients alone, a draw lies anywhere on the way to another value: a
+        reader's mean slope along that way is the difference that the other value makes to it, and
+        its slope at either end need not be.
         """
         released = proposal.own + reach * (proposal.made - proposal.own)
         if not self.starts:
@@ -95,9 +105,13 @@ class Channel(nn.Module):
         for place, odds in enumerate(proposal.odds):
             start, values = self.starts[place], self._values(place)
             mixed = (1 - reach) * self._stays(proposal, place) + reach * odds
-            unit = (0.5 * (1 + torch.erf(noise[:, used : used + odds.shape[1]] / math.sqrt(2)))).clamp(1e-7, 1 - 1e-7)
+            unit = (
+                0.5 * (1 + torch.erf(noise[:, used : used + odds.shape[1]] / math.sqrt(2)))
+            ).clamp(1e-7, 1 - 1e-7)
             used += odds.shape[1]
-            raced = mixed.clamp(min=TINY).log() - (-unit.log()).log()  # the largest wins with the odds of `mixed` (Gumbel)
+            raced = (
+                mixed.clamp(min=TINY).log() - (-unit.log()).log()
+            )  # the largest wins with the odds of `mixed` (Gumbel)
             drawn = (raced == raced.amax(1, keepdim=True)).to(mixed.dtype)
             drawn = _on_the_way(drawn) if between else drawn
             if self.training:  # elsewhere not even the rounding of this sum may tell the odds
@@ -107,7 +121,8 @@ class Channel(nn.Module):
         return torch.cat([*pieces, released[:, done:]], 1)
 
     def spent(self, proposal: Proposal, distance: Distance) -> Spent:
-        """What going all the way costs on average: mean over records and places; of sampled columns, expected."""
+        """What going all the way costs on average: mean over records and places; of sampled
+        columns, expected."""
         moved = (proposal.made - proposal.own).flatten(1)
         size = moved.shape[1]
         line = proposal.own.new_zeros(())
@@ -127,13 +142,15 @@ class Channel(nn.Module):
         return proposal.own[:, start : start + self._values(place).shape[1]]
 
     def _stays(self, proposal: Proposal, place: int) -> Tensor:
-        """One for the value that a record has, or for the nearest where it has one that was never seen."""
+        """One for the value that a record has, or for the nearest where it has one that was never
+        seen."""
         apart = (self._piece(proposal, place).unsqueeze(1) - self._values(place)).square().sum(2)
         return F.one_hot(apart.argmin(1), apart.shape[1]).to(proposal.own.dtype)
 
 
 def _on_the_way(drawn: Tensor) -> Tensor:
-    """From one value to another one, both equally likely to be the start: (n, values) with two entries that sum to one."""
+    """From one value to another one, both equally likely to be the start: (n, values) with two
+    entries that sum to one."""
     n, values = drawn.shape
     step = torch.randint(1, max(values, 2), (n, 1), device=drawn.device)
     other = drawn.gather(1, (torch.arange(values, device=drawn.device) - step) % values)
@@ -141,7 +158,9 @@ def _on_the_way(drawn: Tensor) -> Tensor:
 
 
 class Autoencoder(Channel):
-    def __init__(self, schema: Schema, width: float = 1.0, noise: float = 0.0, levels: Sequence[Level] = ()) -> None:
+    def __init__(
+        self, schema: Schema, width: float = 1.0, noise: float = 0.0, levels: Sequence[Level] = ()
+    ) -> None:
         super().__init__(schema, levels)
         self.noise = noise
         inside, outside = (cast(Sequence[int], s) for s in (schema.shape, schema.plain.shape))
@@ -153,7 +172,9 @@ class Autoencoder(Channel):
         else:
             self.encoder = convolutions.Extractor(inside, width)
             code = cast(Sequence[int], self.encoder.shape)
-            self.decoder = convolutions.Decoder(outside, code, width, isinstance(schema.plain, ImageSchema))
+            self.decoder = convolutions.Decoder(
+                outside, code, width, isinstance(schema.plain, ImageSchema)
+            )
         norm: dict[int, Any] = {1: nn.BatchNorm1d, 2: nn.BatchNorm1d, 3: nn.BatchNorm2d}
         self.standard = norm[len(code)](code[0], affine=False)
         self.code = tuple(code)
@@ -175,7 +196,11 @@ class Autoencoder(Channel):
         if not self.options:
             return Proposal(own, made, ())
         made, *scores = torch.split(made, [own.shape[1], *self.options], dim=1)
-        return Proposal(own, torch.where(self._free(own), made, own), tuple(score.softmax(1) for score in scores))
+        return Proposal(
+            own,
+            torch.where(self._free(own), made, own),
+            tuple(score.softmax(1) for score in scores),
+        )
 
     def _free(self, own: Tensor) -> Tensor:
         """Places of a row that are not of a sampled column."""
@@ -199,7 +224,11 @@ class Shift(Channel):
     def propose(self, x: Tensor, noise: Tensor | None) -> Proposal:
         own = prepare(self.schema.own(x))
         made = own + torch.tensordot(self._u(x), self.shift, 1)
-        return Proposal(own, made if noise is None or self.deviation is None else made + self.deviation * noise, ())
+        return Proposal(
+            own,
+            made if noise is None or self.deviation is None else made + self.deviation * noise,
+            (),
+        )
 
     def _u(self, x: Tensor) -> Tensor:
         """What is known of each record, as zeros and ones; a single one where nothing ever is."""
@@ -212,13 +241,20 @@ class Shift(Channel):
 CHANNELS = ("autoencoder", "shift")
 
 
-def channel_of(schema: Schema, kind: str = "autoencoder", width: float = 1.0, noise: float = 0.0, levels: Sequence[Level] = ()) -> Channel:
+def channel_of(
+    schema: Schema,
+    kind: str = "autoencoder",
+    width: float = 1.0,
+    noise: float = 0.0,
+    levels: Sequence[Level] = (),
+) -> Channel:
     """The channel of this kind."""
     return Shift(schema, noise) if kind == "shift" else Autoencoder(schema, width, noise, levels)
 
 
 def levels_of(schema: Schema, fit: Dataset) -> list[Level]:
-    """The columns of a table that can be sampled: categories, and numbers that have few values among the *fit* records."""
+    """The columns of a table that can be sampled: categories, and numbers that have few values
+    among the *fit* records."""
     found, start, rows = list[Level](), 0, schema.inputs(fit)[:]
     for column in schema.columns if isinstance(schema, TableSchema) else ():
         if column.values:

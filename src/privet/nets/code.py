@@ -2,7 +2,8 @@
 
     c(x) = tanh((f(x) - mean) / deviation),    mean and deviation of f over the people it was learned from
 
-Standardised before it is squashed, so that no code can collapse to a constant or run off to the ends unnoticed.
+Standardised before it is squashed, so that no code can collapse to a constant or run off to the
+ends unnoticed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ class Code(nn.Module):
         self.shape = (dims,)
         self.picture = isinstance(schema, ImageSchema)
         self.body = body(schema, dims, width, dropout)
-        self.jitter = Jitter(max(1, round(REACH * min(cast(Sequence[int], schema.shape[1:]))))) if self.picture else None
+        self.jitter = (
+            Jitter(max(1, round(REACH * min(cast(Sequence[int], schema.shape[1:])))))
+            if self.picture
+            else None
+        )
         self.standard = nn.BatchNorm1d(dims, affine=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -40,7 +45,10 @@ class Code(nn.Module):
         if self.training:
             return torch.tanh(self.standard(self.body(_light(self.jitter(x))).float()))
         # The mean of a picture's code and of its mirror image's: the same face, seen twice.
-        return (torch.tanh(self.standard(self.body(x).float())) + torch.tanh(self.standard(self.body(x.flip(3)).float()))) / 2
+        return (
+            torch.tanh(self.standard(self.body(x).float()))
+            + torch.tanh(self.standard(self.body(x.flip(3)).float()))
+        ) / 2
 
 
 def _light(x: Tensor) -> Tensor:
@@ -51,12 +59,15 @@ def _light(x: Tensor) -> Tensor:
 
 
 def body(schema: Schema, outputs: int, width: float, dropout: float) -> nn.Module:
-    """The strongest plain reader of a record of this kind: encoded, in the network's scale, to so many numbers."""
+    """The strongest plain reader of a record of this kind: encoded, in the network's scale, to so
+    many numbers."""
     if isinstance(schema, ImageSchema | SignalSchema):
         return ResNet(cast(Sequence[int], schema.shape), outputs, width, dropout)
     if isinstance(schema, TextSchema):
         words = sequences.Extractor(schema.vocabulary, width)
-        return nn.Sequential(words, nn.Dropout(dropout), sequences.Classifier(words.shape, outputs, width))
+        return nn.Sequential(
+            words, nn.Dropout(dropout), sequences.Classifier(words.shape, outputs, width)
+        )
     assert isinstance(schema, TableSchema)
     return Rows(schema.shape[0] or 0, outputs, width, dropout)
 
@@ -64,10 +75,13 @@ def body(schema: Schema, outputs: int, width: float, dropout: float) -> nn.Modul
 class Rows(nn.Module):
     """A table's row: every column as waves of learned lengths, then residual layers.
 
-    Source: Gorishniy, Rubachev and Babenko, On embeddings for numerical features in tabular deep learning, NeurIPS (2022).
+    Source: Gorishniy, Rubachev and Babenko, On embeddings for numerical features in tabular deep
+    learning, NeurIPS (2022).
     """
 
-    def __init__(self, columns: int, outputs: int, width: float = 1.0, dropout: float = 0.2, each: int = 8) -> None:
+    def __init__(
+        self, columns: int, outputs: int, width: float = 1.0, dropout: float = 0.2, each: int = 8
+    ) -> None:
         super().__init__()
         size = max(16, scaled(256, width))
         self.lengths = nn.Parameter(torch.randn(columns, WAVES) * 0.5)
@@ -88,7 +102,13 @@ class Rows(nn.Module):
 class _Step(nn.Module):
     def __init__(self, size: int, dropout: float) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.LayerNorm(size), nn.Linear(size, 2 * size), nn.GELU(), nn.Dropout(dropout), nn.Linear(2 * size, size))
+        self.body = nn.Sequential(
+            nn.LayerNorm(size),
+            nn.Linear(size, 2 * size),
+            nn.GELU(),
+            nn.Dropout(dropout),
+            nn.Linear(2 * size, size),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return x + self.body(x)  # type: ignore[no-any-return]

@@ -1,4 +1,5 @@
-"""The main components of a network's features, in deviations: c(x) = (flat(f(x)) - mean) A / deviation, A with orthonormal columns."""
+"""The main components of a network's features, in deviations: c(x) = (flat(f(x)) - mean) A /
+deviation, A with orthonormal columns."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Components(nn.Module):
         return z.flatten(1)
 
     def learn(self, features: Tensor) -> Components:
-        """The axes of largest variance of these features, by whichever of the two square matrices is smaller."""
+        """The axes of largest variance of these features, by whichever of the two square matrices
+        is smaller."""
         rows = features.double()
         mean = rows.mean(0)
         rows = rows - mean
@@ -43,9 +45,14 @@ class Components(nn.Module):
             axes = torch.linalg.eigh(rows.T @ rows).eigenvectors.flip(1)[:, :dims]
         else:
             axes = rows.T @ torch.linalg.eigh(rows @ rows.T).eigenvectors.flip(1)[:, :dims]
-        # Directions that features do not have come out as rounding: made orthonormal, they are as good as any.
+        # Directions that features do not have come out as rounding: made orthonormal, they are as
+        # good as any.
         axes = torch.linalg.qr(axes).Q
         deviation = (rows @ axes).square().mean(0).sqrt()
-        for buffer, value in ((self.mean, mean), (self.axes, axes), (self.deviation, torch.where(deviation > 1e-6, deviation, 1.0))):
+        for buffer, value in (
+            (self.mean, mean),
+            (self.axes, axes),
+            (self.deviation, torch.where(deviation > 1e-6, deviation, 1.0)),
+        ):
             buffer.copy_(value)
         return self

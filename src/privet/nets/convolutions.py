@@ -1,7 +1,9 @@
-"""Networks for pictures and signals, after TIPRDC's Tables 1 and 3 (KDD 2020). Signals use the same plan in one dimension.
+"""Networks for pictures and signals, after TIPRDC's Tables 1 and 3 (KDD 2020). Signals use the same
+plan in one dimension.
 
-`width` scales every channel count, for small machines; 1.0 is the published size. The tables name convolutions and pooling
-only; batch normalisation follows every convolution here, without which the deep classifiers do not train from scratch.
+`width` scales every channel count, for small machines; 1.0 is the published size. The tables name
+convolutions and pooling only; batch normalisation follows every convolution here, without which the
+deep classifiers do not train from scratch.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.errors import PrivetError
+from privet.core.errors import PrivetError
 
 _CONV = {1: nn.Conv1d, 2: nn.Conv2d}
 _NORM = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
@@ -38,13 +40,20 @@ def scaled(size: int, width: float) -> int:
     return max(4, round(size * width))
 
 
-def blocks(plan: Sequence[tuple[int, int]], channels: int, dims: int, width: float) -> tuple[nn.Sequential, int]:
-    """Blocks of convolutions, each closed by a pooling that halves every axis; and the channels that come out."""
+def blocks(
+    plan: Sequence[tuple[int, int]], channels: int, dims: int, width: float
+) -> tuple[nn.Sequential, int]:
+    """Blocks of convolutions, each closed by a pooling that halves every axis; and the channels
+    that come out."""
     layers: list[nn.Module] = []
     for convolutions, size in plan:
         for _ in range(convolutions):
             out = scaled(size, width)
-            layers += [_CONV[dims](channels, out, 3, padding=1, bias=False), _NORM[dims](out), nn.ReLU(inplace=True)]
+            layers += [
+                _CONV[dims](channels, out, 3, padding=1, bias=False),
+                _NORM[dims](out),
+                nn.ReLU(inplace=True),
+            ]
             channels = out
         layers.append(_POOL[dims](2))
     return nn.Sequential(*layers), channels
@@ -66,7 +75,9 @@ class Extractor(nn.Module):
         super().__init__()
         channels, *size = shape
         if min(size) < SMALLEST:
-            raise PrivetError(f"The networks need at least {SMALLEST} steps per axis, and these records have {'x'.join(map(str, size))}.")
+            raise PrivetError(
+                f"The networks need at least {SMALLEST} steps per axis, and these records have {'x'.join(map(str, size))}."
+            )
         self.body, out = blocks(LIFT, channels, len(size), width)
         self.shape = (out, *halved(size, 2))
 
@@ -77,7 +88,9 @@ class Extractor(nn.Module):
 class Trunk(nn.Module):
     """Feature maps to one long vector."""
 
-    def __init__(self, shape: Sequence[int], width: float, plan: Sequence[tuple[int, int]] = TRUNK) -> None:
+    def __init__(
+        self, shape: Sequence[int], width: float, plan: Sequence[tuple[int, int]] = TRUNK
+    ) -> None:
         super().__init__()
         channels, *size = shape
         if min(size) < 2 ** len(plan):
@@ -92,12 +105,22 @@ class Trunk(nn.Module):
 class Classifier(nn.Module):
     """z -> classes: Table 1's classifier (also V-CL#16), or V-CL#19 with `plan=TRUNK_19`."""
 
-    def __init__(self, shape: Sequence[int], outputs: int, width: float = 1.0, plan: Sequence[tuple[int, int]] = TRUNK) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        outputs: int,
+        width: float = 1.0,
+        plan: Sequence[tuple[int, int]] = TRUNK,
+    ) -> None:
         super().__init__()
         self.trunk = Trunk(shape, width, plan)
         hidden = scaled(4096, width)
         self.head = nn.Sequential(
-            nn.Linear(self.trunk.features, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, outputs)
+            nn.Linear(self.trunk.features, hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, hidden),
+            nn.ReLU(),
+            nn.Linear(hidden, outputs),
         )
 
     def forward(self, z: Tensor) -> Tensor:
@@ -111,22 +134,32 @@ class Residual(nn.Module):
         super().__init__()
         conv, norm = _CONV[dims], _NORM[dims]
         self.body = nn.Sequential(
-            conv(channels, out, 3, stride=2, padding=1, bias=False), norm(out), nn.ReLU(inplace=True),
-            conv(out, out, 3, padding=1, bias=False), norm(out),
-        )  # fmt: skip
+            conv(channels, out, 3, stride=2, padding=1, bias=False),
+            norm(out),
+            nn.ReLU(inplace=True),
+            conv(out, out, 3, padding=1, bias=False),
+            norm(out),
+        )
         self.way_around = nn.Sequential(conv(channels, out, 1, bias=False), norm(out))
 
     def forward(self, x: Tensor) -> Tensor:
-        # Every second step, then a plain 1 x 1: the same as stride 2, whose gradient on a CPU writes past its memory
-        # for fewer than 16 channels stored last (oneDNN issue 6035).
+        # Every second step, then a plain 1 x 1: the same as stride 2, whose gradient on a CPU
+        # writes past its memory for fewer than 16 channels stored last (oneDNN issue 6035).
         every_second = x[..., ::2] if x.dim() == 3 else x[..., ::2, ::2]
         return F.relu(self.body(x) + self.way_around(every_second))
 
 
 class ResidualClassifier(nn.Module):
-    """z -> classes: Table 3's Res-CL. Each step halves the maps; whole pictures and signals need more of them."""
+    """z -> classes: Table 3's Res-CL. Each step halves the maps; whole pictures and signals need
+    more of them."""
 
-    def __init__(self, shape: Sequence[int], outputs: int, width: float = 1.0, steps: Sequence[int] = RESIDUAL) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        outputs: int,
+        width: float = 1.0,
+        steps: Sequence[int] = RESIDUAL,
+    ) -> None:
         super().__init__()
         channels, *size = shape
         layers: list[nn.Module] = []
@@ -142,13 +175,17 @@ class ResidualClassifier(nn.Module):
 
 
 class Estimator(nn.Module):
-    """Scores (x, z, u) as belonging together, and (x', z, u) as not, x' being the next record of the batch.
+    """Scores (x, z, u) as belonging together, and (x', z, u) as not, x' being the next record of
+    the batch.
 
-    x passes the extractor's plan, then x and z share one trunk; the private attribute joins after it. The first fully
-    connected layer is linear in each of its three inputs, so x is lifted once and shifted afterwards.
+    x passes the extractor's plan, then x and z share one trunk; the private attribute joins after
+    it. The first fully connected layer is linear in each of its three inputs, so x is lifted once
+    and shifted afterwards.
     """
 
-    def __init__(self, shape: Sequence[int], features: Sequence[int], private: int, width: float = 1.0) -> None:
+    def __init__(
+        self, shape: Sequence[int], features: Sequence[int], private: int, width: float = 1.0
+    ) -> None:
         super().__init__()
         channels, *size = shape
         self.lift, _ = blocks(LIFT_OF_ESTIMATOR, channels, len(size), width)
@@ -172,24 +209,42 @@ class Pair(nn.Module):
 
     def forward(self, x: Tensor, z: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
         of_x, rest = self.of_x(x), self.of_z(z) + self.of_u(u)
-        together, apart = self.score(torch.cat([of_x + rest, of_x.roll(1, 0) + rest])).squeeze(1).chunk(2)
+        together, apart = (
+            self.score(torch.cat([of_x + rest, of_x.roll(1, 0) + rest])).squeeze(1).chunk(2)
+        )
         return together, apart
 
 
 class Decoder(nn.Module):
     """z -> x: the extractor reversed. Pictures come out in 0..255."""
 
-    def __init__(self, shape: Sequence[int], features: Sequence[int], width: float = 1.0, picture: bool = True) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        features: Sequence[int],
+        width: float = 1.0,
+        picture: bool = True,
+    ) -> None:
         super().__init__()
         channels, *size = shape
-        self.sizes, self.mode, self.picture = (halved(size, 1), tuple(size)), _MODE[len(size)], picture
+        self.sizes, self.mode, self.picture = (
+            (halved(size, 1), tuple(size)),
+            _MODE[len(size)],
+            picture,
+        )
         conv, norm = _CONV[len(size)], _NORM[len(size)]
         wide, narrow = scaled(128, width), scaled(64, width)
 
         def twice(inside: int, middle: int, outside: nn.Module) -> nn.Sequential:
-            return nn.Sequential(conv(inside, middle, 3, padding=1), norm(middle), nn.ReLU(inplace=True), outside)
+            return nn.Sequential(
+                conv(inside, middle, 3, padding=1), norm(middle), nn.ReLU(inplace=True), outside
+            )
 
-        self.first = twice(features[0], wide, nn.Sequential(conv(wide, narrow, 3, padding=1), norm(narrow), nn.ReLU(inplace=True)))
+        self.first = twice(
+            features[0],
+            wide,
+            nn.Sequential(conv(wide, narrow, 3, padding=1), norm(narrow), nn.ReLU(inplace=True)),
+        )
         self.second = twice(narrow, narrow, conv(narrow, channels, 3, padding=1))
 
     def forward(self, z: Tensor) -> Tensor:

@@ -1,10 +1,12 @@
-"""Noise with a place and a scale of its own for every feature, on records (Cloak) or on a service's inner activations (Shredder).
+"""Noise with a place and a scale of its own for every feature, on records (Cloak) or on a service's
+inner activations (Shredder).
 
     z = f(x) + location + scales * noise,    noise ~ N(0, I) fresh for every record
 
-Cloak's f keeps some values of a record and puts 0 for the others, so that nothing of those is in z. Shredder's f is the front of a
-service; the rest of the service travels in the weights, for the collector, and is no part of the exported graph. Sums are rounded
-to a grid, for the reason that additive.py gives.
+Cloak's f keeps some values of a record and puts 0 for the others, so that nothing of those is in z.
+Shredder's f is the front of a service; the rest of the service travels in the weights, for the
+collector, and is no part of the exported graph. Sums are rounded to a grid, for the reason that
+additive.py gives.
 """
 
 from __future__ import annotations
@@ -60,16 +62,22 @@ class Spread(nn.Module):
     @property
     def told(self) -> Tensor:
         """Which features of z depend on the record at all."""
-        kept = self.body.keep if isinstance(self.body, Keep) else torch.ones(self.shape, dtype=torch.bool)
+        kept = (
+            self.body.keep
+            if isinstance(self.body, Keep)
+            else torch.ones(self.shape, dtype=torch.bool)
+        )
         return kept.cpu()
 
 
 class Keep(nn.Module):
-    """A record in the network's scale, with 0 for what is suppressed; and what was learned about how much each value is needed."""
+    """A record in the network's scale, with 0 for what is suppressed; and what was learned about
+    how much each value is needed."""
 
     keep: Tensor
     sigma: Tensor
-    """The noise that every value bears, in its unit, learned before anything was suppressed: large where it is not needed."""
+    """The noise that every value bears, in its unit, learned before anything was suppressed: large
+    where it is not needed."""
 
     def __init__(self, shape: Sequence[int | None]) -> None:
         super().__init__()
@@ -82,12 +90,15 @@ class Keep(nn.Module):
 
 
 class Cover(nn.Module):
-    """Noise with a location and a scale per value while it is learned, and constants to put in a value's place."""
+    """Noise with a location and a scale per value while it is learned, and constants to put in a
+    value's place."""
 
     unit: Tensor
     mean: Tensor
 
-    def __init__(self, mean: Tensor, unit: Tensor, between: tuple[float, float], start: float) -> None:
+    def __init__(
+        self, mean: Tensor, unit: Tensor, between: tuple[float, float], start: float
+    ) -> None:
         super().__init__()
         self.floor, self.most = between
         self.noise, self.instead = _Noise(mean.shape, start), _Constants(mean.shape)
@@ -105,10 +116,13 @@ class Cover(nn.Module):
         return self.mean + self.unit * self.instead.shift
 
     def borne(self, members: Tensor) -> Tensor:
-        """The noise that each feature bears as a whole: the root of the sum of its values' variances next to that of their units'.
-        `members` says which values are whose."""
+        """The noise that each feature bears as a whole: the root of the sum of its values'
+        variances next to that of their units'. `members` says which values are whose."""
         square = self.unit.square().flatten()
-        noise, units = (F.pad(part, (0, 1))[members].sum(1) for part in (square * self.sigma().square().flatten(), square))
+        noise, units = (
+            F.pad(part, (0, 1))[members].sum(1)
+            for part in (square * self.sigma().square().flatten(), square)
+        )
         return (noise / units).sqrt()
 
 
@@ -153,7 +167,8 @@ class Front(nn.Module):
 
 
 def split(service: nn.Module, depth: float) -> tuple[nn.Sequential, nn.Sequential]:
-    """A service cut after a share `depth` of its layers, at least one; the last layer is always in the second part."""
+    """A service cut after a share `depth` of its layers, at least one; the last layer is always in
+    the second part."""
     layers = _layers(service)
     cut = min(max(round(depth * (len(layers) - 1)), 1), len(layers) - 1)
     return nn.Sequential(*layers[:cut]), nn.Sequential(*layers[cut:])
@@ -163,7 +178,12 @@ def _layers(service: nn.Module) -> list[nn.Module]:
     """The places at which one of our own services may be cut."""
     if isinstance(service, ResNet):
         stem = list(service.stem)
-        return [nn.Sequential(*stem[:3]), *stem[3:], *service.body, nn.Sequential(_Mean(), service.head)]
+        return [
+            nn.Sequential(*stem[:3]),
+            *stem[3:],
+            *service.body,
+            nn.Sequential(_Mean(), service.head),
+        ]
     assert isinstance(service, Rows)
     return [_Entrance(service), *service.steps, service.last]
 
@@ -187,7 +207,8 @@ class _Entrance(nn.Module):
 
 
 def kept(borne: Tensor, groups: Tensor, suppression: float) -> Tensor:
-    """Which values are kept when the share `suppression` of the features, those that bear most noise, is suppressed.
+    """Which values are kept when the share `suppression` of the features, those that bear most
+    noise, is suppressed.
 
     >>> kept(torch.tensor([0.1, 1.0, 0.5]), torch.tensor([0, 0, 1, 2]), 0.4).tolist()
     [True, True, False, True]
@@ -204,15 +225,22 @@ def groups(schema: Schema, by: str) -> Tensor:
     values = torch.arange(math.prod(shape)).reshape(shape)
     by = ("channel" if schema.modality == "signal" else "place") if by == "auto" else by
     if isinstance(schema, TableSchema):
-        return values if by == "value" else torch.repeat_interleave(torch.tensor([column.size for column in schema.columns]))
+        return (
+            values
+            if by == "value"
+            else torch.repeat_interleave(torch.tensor([column.size for column in schema.columns]))
+        )
     if by == "channel":
-        return torch.arange(shape[0]).reshape(-1, *(1,) * (len(shape) - 1)).expand(shape).contiguous()
+        return (
+            torch.arange(shape[0]).reshape(-1, *(1,) * (len(shape) - 1)).expand(shape).contiguous()
+        )
     return values[:1].expand(shape).contiguous() if by == "place" else values
 
 
 def members(groups: Tensor) -> Tensor:
-    """The values of each feature, (features, most that one has), filled up with the number of all values, which is nobody's. Sums along
-    this are the same every time; those that a GPU adds up by `groups`, in the order in which it comes to them, are not.
+    """The values of each feature, (features, most that one has), filled up with the number of all
+    values, which is nobody's. Sums along this are the same every time; those that a GPU adds up by
+    `groups`, in the order in which it comes to them, are not.
 
     >>> members(torch.tensor([0, 1, 1, 2])).tolist()
     [[0, 4], [1, 2], [3, 4]]
@@ -229,7 +257,15 @@ def feature_names(schema: Schema, by: str) -> list[str]:
     """Names of the features, where people know them by name."""
     if isinstance(schema, TableSchema):
         if by == "value":
-            return [f"{column.name} {value}".strip() for column in schema.columns for value in column.values or ("",)]
+            return [
+                f"{column.name} {value}".strip()
+                for column in schema.columns
+                for value in column.values or ("",)
+            ]
         return [column.name for column in schema.columns]
     of_channels = by == "channel" or (by == "auto" and schema.modality == "signal")
-    return [f"channel {number}" for number in range(1, (schema.shape[0] or 0) + 1)] if of_channels else []
+    return (
+        [f"channel {number}" for number in range(1, (schema.shape[0] or 0) + 1)]
+        if of_channels
+        else []
+    )

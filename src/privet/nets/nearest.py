@@ -1,4 +1,5 @@
-"""A release that knows a fixed number of records and answers with the nearest: z = centroid[argmin_j |x - centroid_j|]."""
+"""A release that knows a fixed number of records and answers with the nearest: z =
+centroid[argmin_j |x - centroid_j|]."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ class Nearest(nn.Module):
         return self.centroids[self.group(x)]
 
     def group(self, x: Tensor) -> Tensor:
-        """Which centroid is nearest. In float64, or two runtimes would not agree on who is nearer."""
+        """Which centroid is nearest. In float64, or two runtimes would not agree on who is
+        nearer."""
         known = self.centroids.double()
         return (known.square().sum(1) - 2 * (x.double() @ known.T)).argmin(1)

@@ -1,8 +1,10 @@
-"""A residual network whose body is the same for every shape of input, so that what it learned from one serves another.
+"""A residual network whose body is the same for every shape of input, so that what it learned from
+one serves another.
 
-Basic blocks (He and others, 2016) with the shortcut of ResNet-D (He and others, "Bag of tricks", 2019: average, then 1 x 1),
-squeeze-and-excitation (Hu and others, 2018) and SiLU. The stem halves the input until it has about the body's size; signals use
-the same plan in one dimension. The shortcuts have no strided 1 x 1 convolution: see oneDNN issue 6035.
+Basic blocks (He and others, 2016) with the shortcut of ResNet-D (He and others, "Bag of tricks",
+2019: average, then 1 x 1), squeeze-and-excitation (Hu and others, 2018) and SiLU. The stem halves
+the input until it has about the body's size; signals use the same plan in one dimension. The
+shortcuts have no strided 1 x 1 convolution: see oneDNN issue 6035.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ _NORM = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
 _MEAN = {1: nn.AvgPool1d, 2: nn.AvgPool2d}
 
 BODY = (128, 256, 448)
-"""Channels of the body's stages; each but the first halves every axis. The first fits a quarter-size map of 128 channels."""
+"""Channels of the body's stages; each but the first halves every axis. The first fits a
+quarter-size map of 128 channels."""
 PER_STAGE = 2
 ENTRANCE = {1: 32, 2: 16}
 """About how many steps per axis the body starts from, for signals and for maps."""
@@ -46,11 +49,16 @@ class Block(nn.Module):
         super().__init__()
         conv, norm = _CONV[dims], _NORM[dims]
         self.body = nn.Sequential(
-            conv(channels, out, 3, stride=stride, padding=1, bias=False), norm(out), nn.SiLU(inplace=True),
-            conv(out, out, 3, padding=1, bias=False), norm(out),
-        )  # fmt: skip
+            conv(channels, out, 3, stride=stride, padding=1, bias=False),
+            norm(out),
+            nn.SiLU(inplace=True),
+            conv(out, out, 3, padding=1, bias=False),
+            norm(out),
+        )
         middle = max(4, out // 8)
-        self.excite = nn.Sequential(nn.Linear(out, middle), nn.SiLU(), nn.Linear(middle, out), nn.Sigmoid())
+        self.excite = nn.Sequential(
+            nn.Linear(out, middle), nn.SiLU(), nn.Linear(middle, out), nn.Sigmoid()
+        )
         shortcut: list[nn.Module] = []
         if stride > 1:
             shortcut.append(_MEAN[dims](stride, ceil_mode=True, count_include_pad=False))
@@ -65,13 +73,15 @@ class Block(nn.Module):
 
 
 class Stem(nn.Sequential):
-    """One convolution at full size, then a block for every halving; channels double towards the body's."""
+    """One convolution at full size, then a block for every halving; channels double towards the
+    body's."""
 
     def __init__(self, shape: Sequence[int], out: int) -> None:
         channels, *size = shape
         dims, times = len(size), halvings(size)
         widths = [out // min(NARROWEST, 2 ** (times - level)) for level in range(times + 1)]
-        # Maps of many channels are features already, and are not squeezed before they are looked at.
+        # Maps of many channels are features already, and are not squeezed before they are looked
+        # at.
         widths[0] = max(widths[0], min(channels, out))
         first = _CONV[dims](channels, widths[0], 3, padding=1, bias=False)
         layers: list[nn.Module] = [first, _NORM[dims](widths[0]), nn.SiLU(inplace=True)]
@@ -82,7 +92,9 @@ class Stem(nn.Sequential):
 class ResNet(nn.Module):
     """Maps (channels, height, width) or signals (channels, time) -> outputs."""
 
-    def __init__(self, shape: Sequence[int], outputs: int, width: float = 1.0, dropout: float = 0.2) -> None:
+    def __init__(
+        self, shape: Sequence[int], outputs: int, width: float = 1.0, dropout: float = 0.2
+    ) -> None:
         super().__init__()
         dims, sizes = len(shape) - 1, [scaled(size, width) for size in BODY]
         self.stem = Stem(shape, sizes[0])
@@ -100,7 +112,8 @@ class ResNet(nn.Module):
 
 
 class Jitter(nn.Module):
-    """Pictures mirrored at random and shifted by up to `reach` pixels, with the border repeated; in training only."""
+    """Pictures mirrored at random and shifted by up to `reach` pixels, with the border repeated; in
+    training only."""
 
     def __init__(self, reach: int, mirror: bool = True) -> None:
         super().__init__()
@@ -115,7 +128,9 @@ class Jitter(nn.Module):
             turned = torch.rand(n, 1, device=x.device) < 0.5
             columns = torch.where(turned, width - 1 - columns, columns)
         record = torch.arange(n, device=x.device)[:, None, None]
-        return x.permute(0, 2, 3, 1)[record, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+        return x.permute(0, 2, 3, 1)[record, rows[:, :, None], columns[:, None, :]].permute(
+            0, 3, 1, 2
+        )
 
     def _moved(self, n: int, size: int, device: torch.device) -> Tensor:
         """Where each row or column of the result is taken from."""

@@ -1,7 +1,8 @@
-"""Networks for texts, after TIPRDC's Table 2: embedding 300 and LSTM 300 in front, two LSTMs 300 and fc 150 behind.
+"""Networks for texts, after TIPRDC's Table 2: embedding 300 and LSTM 300 in front, two LSTMs 300
+and fc 150 behind.
 
-Padding is zero everywhere: a padded position of x is word 0, and a padded position of z is a vector of zeros, so that whoever
-receives z can see where a text ends without being told.
+Padding is zero everywhere: a padded position of x is word 0, and a padded position of z is a vector
+of zeros, so that whoever receives z can see where a text ends without being told.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class Classifier(nn.Module):
         super().__init__()
         self.trunk = Trunk(_size(shape), width)
         hidden = scaled(150, width)
-        self.head = nn.Sequential(nn.Linear(self.trunk.features, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
+        self.head = nn.Sequential(
+            nn.Linear(self.trunk.features, hidden), nn.ReLU(), nn.Linear(hidden, outputs)
+        )
 
     def forward(self, z: Tensor) -> Tensor:
         return self.head(self.trunk(z, present(z)))  # type: ignore[no-any-return]
@@ -64,7 +67,9 @@ class Classifier(nn.Module):
 class Estimator(nn.Module):
     """As for pictures: own embedding and LSTM for x, then one trunk for x and z, then u."""
 
-    def __init__(self, vocabulary: int, features: Sequence[int | None], private: int, width: float = 1.0) -> None:
+    def __init__(
+        self, vocabulary: int, features: Sequence[int | None], private: int, width: float = 1.0
+    ) -> None:
         super().__init__()
         self.lift = Extractor(vocabulary, width)
         self.trunk = Trunk(_size(features), width)
@@ -72,7 +77,9 @@ class Estimator(nn.Module):
 
     def forward(self, x: Tensor, z: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
         where = x != 0
-        from_x, from_z = self.trunk(torch.cat([self.lift(x), z]), torch.cat([where, where])).chunk(2)
+        from_x, from_z = self.trunk(torch.cat([self.lift(x), z]), torch.cat([where, where])).chunk(
+            2
+        )
         return self.pair(from_x, from_z, u)  # type: ignore[no-any-return]
 
 

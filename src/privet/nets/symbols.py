@@ -1,10 +1,12 @@
-"""A release of one symbol out of K: the nearest word of a codebook, now and then replaced by a symbol drawn at random.
+"""A release of one symbol out of K: the nearest word of a codebook, now and then replaced by a
+symbol drawn at random.
 
     s(x) = argmin_j |c(x) - b_j|^2,        z = s(x) with probability 1 - flip, else uniform on 1 .. K
 
-Warner, Randomized response: a survey technique for eliminating evasive answer bias, JASA 60 (1965), 63-69, for K answers as in
-Kairouz, Bonawitz and Ramage, Discrete distribution estimation under local privacy, ICML (2016). The symbol leaves as K numbers, one
-of them 1, so that whoever reads vectors can read it. Both draws are inputs of the graph: whether to replace, and by what.
+Warner, Randomized response: a survey technique for eliminating evasive answer bias, JASA 60 (1965),
+63-69, for K answers as in Kairouz, Bonawitz and Ramage, Discrete distribution estimation under
+local privacy, ICML (2016). The symbol leaves as K numbers, one of them 1, so that whoever reads
+vectors can read it. Both draws are inputs of the graph: whether to replace, and by what.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ ROUNDING = 2.0**-23
 
 
 class Quantiser(nn.Module):
-    """Scores of K symbols for a record: minus the squared distance from its code to each word of a codebook."""
+    """Scores of K symbols for a record: minus the squared distance from its code to each word of a
+    codebook."""
 
     def __init__(self, code: Code, symbols: int) -> None:
         super().__init__()
@@ -46,6 +49,8 @@ class Symbols(nn.Module):
     def drown(self, scores: Tensor, noise: Tensor, x: Tensor) -> Tensor:
         """What is released of scores that are known already."""
         size = scores.shape[1]
-        other = (noise[:, 1] * size).long().clamp(max=size - 1)  # in float32 a draw below 1 may be 1
+        other = (
+            (noise[:, 1] * size).long().clamp(max=size - 1)
+        )  # in float32 a draw below 1 may be 1
         symbol = torch.where(noise[:, 0] < self.flip, other, scores.argmax(1))
         return (symbol.unsqueeze(1) == torch.arange(size, device=symbol.device)).float()

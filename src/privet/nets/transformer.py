@@ -1,4 +1,5 @@
-"""A small transformer encoder (Vaswani and others, 2017; normalised before each part) over vectors, some of them padding."""
+"""A small transformer encoder (Vaswani and others, 2017; normalised before each part) over vectors,
+some of them padding."""
 
 from __future__ import annotations
 
@@ -12,8 +13,11 @@ HEADS = 4
 
 
 def positions(length: int, size: int, device: torch.device | None = None) -> Tensor:
-    """sin(t / 10000^(2i/size)) and cos of the same, (length, size): the same for a place however long the text is."""
-    angle = torch.arange(length, device=device)[:, None] * torch.exp(torch.arange(0, size, 2, device=device) * (-math.log(10_000.0) / size))
+    """sin(t / 10000^(2i/size)) and cos of the same, (length, size): the same for a place however
+    long the text is."""
+    angle = torch.arange(length, device=device)[:, None] * torch.exp(
+        torch.arange(0, size, 2, device=device) * (-math.log(10_000.0) / size)
+    )
     return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)
 
 
@@ -22,13 +26,27 @@ class Layer(nn.Module):
 
     def __init__(self, size: int, dropout: float) -> None:
         super().__init__()
-        self.before, self.all_three, self.out = nn.LayerNorm(size), nn.Linear(size, 3 * size), nn.Linear(size, size)
-        self.apart = nn.Sequential(nn.LayerNorm(size), nn.Linear(size, 4 * size), nn.GELU(), nn.Linear(4 * size, size), nn.Dropout(dropout))
+        self.before, self.all_three, self.out = (
+            nn.LayerNorm(size),
+            nn.Linear(size, 3 * size),
+            nn.Linear(size, size),
+        )
+        self.apart = nn.Sequential(
+            nn.LayerNorm(size),
+            nn.Linear(size, 4 * size),
+            nn.GELU(),
+            nn.Linear(4 * size, size),
+            nn.Dropout(dropout),
+        )
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, where: Tensor | None) -> Tensor:
         n, length, size = x.shape
-        query, key, value = self.all_three(self.before(x)).view(n, length, 3, HEADS, size // HEADS).permute(2, 0, 3, 1, 4)
+        query, key, value = (
+            self.all_three(self.before(x))
+            .view(n, length, 3, HEADS, size // HEADS)
+            .permute(2, 0, 3, 1, 4)
+        )
         mask = None if where is None else where[:, None, None, :]
         seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         x = x + self.dropout(self.out(seen.transpose(1, 2).reshape(n, length, size)))
@@ -36,7 +54,8 @@ class Layer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Vectors (records, places, size) -> outputs; judged by each unit's mean and largest value over the places that count."""
+    """Vectors (records, places, size) -> outputs; judged by each unit's mean and largest value over
+    the places that count."""
 
     def __init__(self, size: int, outputs: int, layers: int = 2, dropout: float = 0.1) -> None:
         super().__init__()

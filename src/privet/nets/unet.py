@@ -1,7 +1,9 @@
-"""U-Nets: one that marks what is where in a picture, and small ones that say how much noise each place of it can bear.
+"""U-Nets: one that marks what is where in a picture, and small ones that say how much noise each
+place of it can bear.
 
-Halve and double the channels, then the other way round, with every level's maps handed across (Ronneberger, Fischer and Brox,
-U-Net, MICCAI 2015). Maps are brought to the size of those they meet, so that any height and width will do.
+Halve and double the channels, then the other way round, with every level's maps handed across
+(Ronneberger, Fischer and Brox, U-Net, MICCAI 2015). Maps are brought to the size of those they
+meet, so that any height and width will do.
 
     z = x + loud * m(x) * noise,    m(x) = sigmoid(N(x)) in (0, 1), one value per place
 
@@ -17,17 +19,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.errors import PrivetError, unknown
+from privet.core.errors import PrivetError, unknown
 from privet.nets.convolutions import prepare, scaled
 
 SIZES = {"small": (16, 32), "medium": (16, 32, 64), "large": (16, 32, 64, 128)}
-"""Channels per level of the network that makes noise maps; the published sizes (Koker and others, 2021)."""
+"""Channels per level of the network that makes noise maps; the published sizes (Koker and others,
+2021)."""
 SEGMENTER = (32, 64, 128, 256)
 """Channels per level of a network that marks an object, at width 1."""
 QUIET = -2.0
 """The map's logit before anything is learned: an eighth of the loudest noise."""
 STEP = 2.0**-14
-"""Releases are rounded to multiples of this: finer than noise that hides anything, and coarser than what floats resolve."""
+"""Releases are rounded to multiples of this: finer than noise that hides anything, and coarser than
+what floats resolve."""
 
 
 class UNet(nn.Module):
@@ -38,9 +42,18 @@ class UNet(nn.Module):
         channels, *size = shape
         least = 2 ** len(levels)
         if min(size) < least:
-            raise PrivetError(f"A U-Net of {len(levels)} levels needs pictures of at least {least} pixels a side, not {min(size)}.")
-        self.down = nn.ModuleList([_convolutions(inside, outside) for inside, outside in pairwise((channels, *levels))])
-        self.up = nn.ModuleList([_convolutions(below + beside, beside) for beside, below in reversed(list(pairwise(levels)))])
+            raise PrivetError(
+                f"A U-Net of {len(levels)} levels needs pictures of at least {least} pixels a side, not {min(size)}."
+            )
+        self.down = nn.ModuleList(
+            [_convolutions(inside, outside) for inside, outside in pairwise((channels, *levels))]
+        )
+        self.up = nn.ModuleList(
+            [
+                _convolutions(below + beside, beside)
+                for beside, below in reversed(list(pairwise(levels)))
+            ]
+        )
         self.last = nn.Conv2d(levels[0], outputs, 1)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -50,19 +63,26 @@ class UNet(nn.Module):
         h = beside.pop()
         for block in self.up:
             across = beside.pop()
-            h = block(torch.cat([across, F.interpolate(h, size=across.shape[2:], mode="nearest")], dim=1))
+            h = block(
+                torch.cat([across, F.interpolate(h, size=across.shape[2:], mode="nearest")], dim=1)
+            )
         return self.last(h)  # type: ignore[no-any-return]
 
     @property
     def deepest(self) -> nn.Module:
-        """The layer with the fewest places, which has seen most of the picture: where Grad-CAM looks."""
+        """The layer with the fewest places, which has seen most of the picture: where Grad-CAM
+        looks."""
         return self.down[-1]
 
 
 def _convolutions(inside: int, outside: int) -> nn.Sequential:
     layers: list[nn.Module] = []
     for channels in (inside, outside):
-        layers += [nn.Conv2d(channels, outside, 3, padding=1, bias=False), nn.BatchNorm2d(outside), nn.ReLU(inplace=True)]
+        layers += [
+            nn.Conv2d(channels, outside, 3, padding=1, bias=False),
+            nn.BatchNorm2d(outside),
+            nn.ReLU(inplace=True),
+        ]
     return nn.Sequential(*layers)
 
 
@@ -82,13 +102,15 @@ class NoiseMap(nn.Module):
             raise unknown("size of unoise", size, SIZES)
         self.shape = tuple(shape)
         self.body = UNet(shape, 1, SIZES[size])
-        # Quiet at first: a service that is drowned from the start cannot say which pixels it would need.
+        # Quiet at first: a service that is drowned from the start cannot say which pixels it would
+        # need.
         nn.init.constant_(self.body.last.bias, QUIET)  # type: ignore[arg-type]
         self.register_buffer("loud", torch.tensor(float(loud)))
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
         x = prepare(x)
-        # On a grid, because the sum of two floats keeps a trace of both in its last bits (nets/additive.py).
+        # On a grid, because the sum of two floats keeps a trace of both in its last bits
+        # (nets/additive.py).
         return torch.round(self.drown(x, self.map(x), noise) / STEP) * STEP
 
     def logits(self, x: Tensor) -> Tensor:

@@ -1,4 +1,5 @@
-"""Networks for tables: the plan of TIPRDC's Table 1 with fully connected layers for convolutions."""
+"""Networks for tables: the plan of TIPRDC's Table 1 with fully connected layers for
+convolutions."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ class Classifier(nn.Module):
 
 
 class Estimator(nn.Module):
-    def __init__(self, columns: int, features: Sequence[int], private: int, width: float = 1.0) -> None:
+    def __init__(
+        self, columns: int, features: Sequence[int], private: int, width: float = 1.0
+    ) -> None:
         super().__init__()
         self.lift, _ = layers(LIFT, columns, width)
         self.trunk, out = layers(TRUNK, features[0], width)

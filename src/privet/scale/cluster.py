@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from privet.errors import PrivetError, missing_extra
+from privet.core.errors import PrivetError, missing_extra
 
 PATIENCE = 30.0
 """Seconds for a cluster to answer; Ray itself would wait for minutes."""
@@ -19,7 +19,8 @@ KNOCK = 5.0
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """The package ray, connected to the cluster at `address`: auto, or HOST:PORT. A connection that is there already is used as it is."""
+    """The package ray, connected to the cluster at `address`: auto, or HOST:PORT. A connection that
+    is there already is used as it is."""
     ray = _package()
     if ray.is_initialized():
         yield ray
@@ -43,12 +44,17 @@ def _reach(ray: Any, address: str) -> None:
     if address != "auto":
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit() or not 0 < int(port) < 65536 or "/" in host:
-            raise PrivetError(f"--ray takes auto, or HOST:PORT as  ray start --head  prints it, not '{address}'.")
+            raise PrivetError(
+                f"--ray takes auto, or HOST:PORT as  ray start --head  prints it, not '{address}'."
+            )
         try:
             socket.create_connection((host, int(port)), timeout=KNOCK).close()
         except OSError:
-            raise PrivetError(f"Nobody answers at {address}: start a cluster there with  ray start --head, or correct --ray.") from None
-    # A cluster whose nodes have loopback addresses, as in tests, is not found by the address that the machine has outside.
+            raise PrivetError(
+                f"Nobody answers at {address}: start a cluster there with  ray start --head, or correct --ray."
+            ) from None
+    # A cluster whose nodes have loopback addresses, as in tests, is not found by the address that
+    # the machine has outside.
     here = {"_node_ip_address": host} if host.startswith("127.") and host != "127.0.0.1" else {}
     failed: list[BaseException] = []
 
@@ -63,9 +69,15 @@ def _reach(ray: Any, address: str) -> None:
     thread.start()
     thread.join(PATIENCE)
     if thread.is_alive():
-        raise PrivetError(f"Something answers at {address}, but not as a Ray cluster of version {ray.__version__} does.")
+        raise PrivetError(
+            f"Something answers at {address}, but not as a Ray cluster of version {ray.__version__} does."
+        )
     if failed and address == "auto":
-        raise PrivetError("There is no Ray cluster on this machine: start one with  ray start --head, or give --ray HOST:PORT.") from None
+        raise PrivetError(
+            "There is no Ray cluster on this machine: start one with  ray start --head, or give --ray HOST:PORT."
+        ) from None
     if failed:
-        said = (str(failed[0]).strip() or type(failed[0]).__name__).splitlines()[0][:200].rstrip(".")
+        said = (
+            (str(failed[0]).strip() or type(failed[0]).__name__).splitlines()[0][:200].rstrip(".")
+        )
         raise PrivetError(f"The Ray cluster at {address} cannot be used ({said}).") from None

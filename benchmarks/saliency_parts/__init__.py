@@ -1,0 +1,1 @@
+"""The parts of saliency.py: ways to rank pixels, and their page."""

@@ -1,0 +1,48 @@
+"""Whitening: vectors turned so that all their directions vary alike, and none is too faint to be
+learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+ROUNDING = 1e-10
+"""A direction whose variance is less than this, next to the largest, is rounding in float32."""
+
+
+def as_they_are(x: Tensor) -> Tensor:
+    """The other way to look at vectors: no turn at all."""
+    return x
+
+
+def whitening(x: Tensor) -> Callable[[Tensor], Tensor]:
+    """A map learned on x (n, d), to be used on others: x -> (x - mean) U diag(l + s)^(-1/2), with
+    covariance U diag(l) U'.
+
+    Where n is much larger than d, sample variances are right up to a factor near 1 however faint a
+    direction is, so nothing is gained by shrinking. Where it is not, the faintest directions of the
+    sample are faint by accident and would drown the others: s = mean(l) min(1, d / n)^8 keeps them
+    down, and is nothing otherwise.
+
+    >>> x = torch.randn(1000, 3, generator=torch.Generator().manual_seed(0)) * torch.tensor([1.0, 1e-3, 30.0])
+    >>> bool((torch.cov(whitening(x)(x).T) - torch.eye(3)).abs().max() < 1e-2)
+    True
+    """
+    n, d = x.shape
+    mean = torch.stack([part.double().sum(0) for part in torch.split(x, 8192)]).sum(0) / n
+    covariance = torch.zeros(d, d, dtype=torch.float64, device=x.device)
+    for part in torch.split(x, 8192):
+        covariance += (part.double() - mean).T @ (part.double() - mean) / n
+    values, directions = torch.linalg.eigh(covariance)
+    values = values.clamp(min=0)
+    shrunk = values + values.mean() * min(1.0, d / n) ** 8
+    turn = directions / shrunk.clamp(min=max(float(values[-1]) * ROUNDING, 1e-30)).sqrt()
+
+    def white(other: Tensor) -> Tensor:
+        return torch.cat(
+            [((part.double() - mean) @ turn).to(x.dtype) for part in torch.split(other, 8192)]
+        )
+
+    return white

@@ -1,0 +1,140 @@
+"""Batteries: which adversaries, how large and how long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from privet.adversaries.adversary import Adversary
+from privet.adversaries.boosting import TUNED, Boosting
+from privet.adversaries.convolutional import VCL19, Default, ResCL
+from privet.adversaries.coordinate_pairs import Pairs
+from privet.adversaries.decoder import Decoder
+from privet.adversaries.forest import Forest
+from privet.adversaries.kernel import Kernel
+from privet.adversaries.logistic import Logistic
+from privet.adversaries.low_bits import Bits
+from privet.adversaries.mlp import MLP
+from privet.adversaries.neighbours import Neighbours
+from privet.adversaries.network import Deep
+from privet.adversaries.quadratic import Quadratic
+from privet.adversaries.rebuilder import Rebuilder
+from privet.adversaries.recurrent import Recurrent
+from privet.adversaries.registry import ADVERSARIES
+from privet.adversaries.resnet import ResNet
+from privet.adversaries.svm import SVM
+from privet.adversaries.transformer import Transformer
+from privet.adversaries.view import View
+from privet.data.dataset import Attribute
+
+
+@dataclass(frozen=True)
+class Battery:
+    adversaries: tuple[Adversary, ...]
+    """Of these, the ones that suit the released records are used."""
+    scouts: tuple[MLP, ...]
+    """Read every attribute that nobody declared, all at once."""
+    decoders: tuple[Decoder | Rebuilder, ...]
+    averages: tuple[int, ...] = ()
+    """How many releases of one record to average, where releases are noisy."""
+    reread: bool = True
+    """Whether to attack rebuilt pictures as well."""
+    people: bool = True
+    """Whether to find people again, and whether they were learned from."""
+    estimates: bool = False
+    """Whether to estimate what released records tell of the records themselves."""
+
+    def against(self, view: View, attribute: Attribute) -> Sequence[Adversary]:
+        return [adversary for adversary in self.adversaries if adversary.suits(view, attribute)]
+
+
+BATTERIES: dict[str, Battery] = {
+    "quick": Battery(
+        (
+            Logistic(strengths=(1e-3, 1e-1)),
+            Quadratic(shrinkages=(0.1, 0.5, 0.9)),
+            Pairs(rounds=50),
+            Boosting(settings=((("max_iter", 60),),), columns=256),
+            Neighbours(counts=(5, 50)),
+            MLP(shapes=((128,),), rates=(3e-3, 3e-2), decays=(1e-2,), epochs=10),
+            Bits(),
+            ResCL(epochs=6, least=150, batch=64, rates=(3e-3,), width=0.25),
+            Recurrent(epochs=6, least=150, batch=64, rates=(3e-3,), width=0.25),
+        ),
+        (MLP(shapes=((64,),), epochs=8, whites=(False,)),),
+        (Decoder(epochs=4, width=0.125),),
+        averages=(16,),
+        reread=False,
+    ),
+    "lean": Battery(
+        (
+            Logistic(strengths=(1e-3, 1e-1)),
+            Quadratic(shrinkages=(0.1, 0.5, 0.9)),
+            Pairs(rounds=50),
+            Boosting(settings=((("max_iter", 100),),), columns=128),
+            Neighbours(counts=(5, 50)),
+            MLP(shapes=((256, 256),), rates=(3e-3,), decays=(1e-2,), epochs=20),
+            Bits(),
+            ResNet(rates=(2e-3,), epochs=12, width=0.5),
+            Recurrent(epochs=10, batch=64, rates=(3e-3,), width=0.5),
+        ),
+        (),
+        (),
+        averages=(16,),
+        reread=False,
+        people=False,
+    ),
+    "standard": Battery(
+        (
+            Logistic(),
+            Boosting(),
+            Neighbours(),
+            Kernel(features=1024),
+            Quadratic(),
+            Pairs(),
+            MLP(),
+            Bits(),
+            Default(),
+            ResCL(),
+            Recurrent(),
+            Transformer(),
+            Deep(epochs=12),
+        ),
+        (MLP(shapes=((),), epochs=10), MLP(shapes=((128,),), epochs=15)),
+        (Decoder(epochs=15), Rebuilder()),
+        averages=(4, 16),
+        estimates=True,
+    ),
+    "strong": Battery(
+        (
+            Logistic(strengths=(1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)),
+            SVM(),
+            Neighbours(counts=(1, 5, 15, 50, 150, 400)),
+            Boosting(settings=TUNED, whites=(False, True)),
+            Forest(trees=400),
+            Kernel(features=4096, widths=(0.25, 0.5, 1.0, 2.0), ridges=(1e-5, 1e-3, 1e-1)),
+            Quadratic(),
+            Pairs(singles=64, pairs=64, rounds=150),
+            MLP(finalists=48),
+            Bits(),
+            Default(rates=(3e-4, 1e-3)),
+            VCL19(rates=(3e-4, 1e-3)),
+            ResCL(rates=(1e-3, 3e-3), epochs=25),
+            ResNet(rates=(1e-3, 3e-3), epochs=25),
+            Recurrent(rates=(1e-3, 3e-3)),
+            Transformer(rates=(3e-4, 1e-3)),
+            Deep(rates=(3e-4, 1e-3, 3e-3), epochs=40),
+        ),
+        (MLP(shapes=((),), epochs=10), MLP(shapes=((256, 256),), epochs=20)),
+        (Decoder(epochs=30), Rebuilder()),
+        averages=(4, 16, 64),
+        estimates=True,
+    ),
+}
+"""quick: seconds to a minute on two cores; lean: the kinds that win most often and nothing else, to
+compare many releases on a GPU; standard: the published sizes; strong: everything, tuned, for a GPU
+or for patience."""
+
+assert {a.name for b in BATTERIES.values() for a in b.adversaries} == set(ADVERSARIES), (
+    "strong is all there are"
+)

@@ -1,0 +1,299 @@
+"""`privet campaign ...`: what an owner types. One function per verb, no logic. What a verb needs is
+imported when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from privet.core.errors import PrivetError, missing_extra
+
+out = Console(soft_wrap=True, highlight=False)
+
+campaign_app = typer.Typer(
+    no_args_is_help=True, help="Ask people for records, and fetch what they let through."
+)
+
+Server = Annotated[
+    str, typer.Option("--server", envvar="PRIVET_SERVER", help="The collector's address")
+]
+Operator = Annotated[
+    Path, typer.Option("--token", help="File with the operator's token, which  privet serve  wrote")
+]
+CampaignFolder = Annotated[
+    Path, typer.Argument(metavar="CAMPAIGN", help="Folder that  privet campaign create  wrote")
+]
+
+
+@contextmanager
+def extra(why: str) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("privet"):
+            raise
+        raise missing_extra(str(error.name), "exchange", why) from None
+
+
+@campaign_app.command(
+    epilog="Example:  privet campaign create hedge --title 'Smiles' --purpose 'To learn what a smile looks like.' "
+    "--who 'Lab X, x@example.org' --label smiling=yes,no --token privet-collector/operator.token --out smiles"
+)
+def create(
+    release: Annotated[Path, typer.Argument(help="Folder of the release")],
+    title: Annotated[str, typer.Option(help="What participants see first")],
+    purpose: Annotated[str, typer.Option(help="What it is for, in plain words")],
+    who: Annotated[str, typer.Option(help="Who runs it, and how to reach them")],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the campaign's keys")],
+    token: Operator,
+    server: Server = "http://127.0.0.1:8300",
+    label: Annotated[
+        list[str] | None,
+        typer.Option(help="What to ask: name=value,value; name for a number; name! if needed"),
+    ] = None,
+    retention: Annotated[
+        int, typer.Option(min=1, max=3650, help="Days after which a record is deleted")
+    ] = 30,
+    per_person: Annotated[int, typer.Option(min=1, help="Most records of one person")] = 10,
+    open_: Annotated[
+        bool,
+        typer.Option(
+            "--open", help="Not sealed: the collector's server can read and check the records"
+        ),
+    ] = False,
+    invited: Annotated[
+        bool, typer.Option("--invited", help="Only for those with an invitation")
+    ] = False,
+    decoder: Annotated[
+        Path | None,
+        typer.Option(help="ONNX graph that rebuilds records, for participants to see what is left"),
+    ] = None,
+    audit: Annotated[
+        Path | None,
+        typer.Option(help="audit.json of the release, or its folder, for participants to read"),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the audit: attaches its figures, and a report of them without anybody's records"
+        ),
+    ] = None,
+    identity: Annotated[
+        Path | None, typer.Option(help="The owner's signing key; made if it is not there")
+    ] = None,
+) -> None:
+    """Open a campaign for a release at a collector."""
+    with extra("A campaign"):
+        from privet.exchange.owner import campaigns
+        from privet.exchange.protocol.seal import fingerprint
+
+        wishes = campaigns.Wishes(
+            title,
+            purpose,
+            who,
+            label or [],
+            retention,
+            per_person,
+            "open" if open_ else "sealed",
+            "invited" if invited else "anyone",
+        )
+        made = campaigns.create(
+            server,
+            release,
+            folder,
+            wishes,
+            token_of(token),
+            identity or campaigns.home() / "owner.key",
+            decoder=decoder,
+            audit=audit,
+            report=report,
+        )
+    out.print(f"The campaign's link:  {made.link.text}", markup=False)
+    out.print(
+        f"Your key's fingerprint, to tell participants:  {fingerprint(made.manifest.signing_key)}",
+        markup=False,
+    )
+    if made.manifest.mode == "sealed":
+        out.print(
+            f"Only {folder / 'sealing.key'} opens what comes: keep a copy. Nobody can replace it.",
+            markup=False,
+        )
+    if invited:
+        out.print(f"Invite people:  privet campaign invite {folder}", markup=False)
+
+
+@campaign_app.command(
+    "decoder",
+    epilog="Example:  privet campaign decoder hedge --data portraits --out decoder.onnx    "
+    "then  privet campaign create hedge --decoder decoder.onnx ...",
+)
+def decoder_(
+    release: Annotated[Path, typer.Argument(help="Folder of a release of pictures")],
+    data: Annotated[
+        str, typer.Option("--data", help="Pictures to learn from, as for  privet learn")
+    ],
+    file: Annotated[Path, typer.Option("--out", help="The ONNX file to write")],
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="TOML file that says what the columns are")
+    ] = None,
+    width: Annotated[
+        float,
+        typer.Option(
+            min=0.01, max=4.0, help="Factor on the decoder's layers; less is faster and sees less"
+        ),
+    ] = 1.0,
+    steps: Annotated[int, typer.Option(min=1, help="How long to learn")] = 1500,
+    seed: Annotated[
+        int, typer.Option(help="On one machine's CPU the same seed gives the same result")
+    ] = 0,
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto")] = "auto",
+) -> None:
+    """Learn to rebuild pictures from what a release lets through, for participants to see what
+    could be rebuilt of theirs."""
+    from privet.exchange.owner.decoder import learn_decoder
+
+    found = learn_decoder(
+        release, data, file, schema=schema, width=width, steps=steps, seed=seed, device=device
+    )
+    first = next(iter(found.figures.values()))
+    said = f"{found.measure} {first.value:.2f} on people it has not seen; one picture for everyone reaches {first.chance:.2f}."
+    out.print(f"{said}  {file}", markup=False)
+
+
+@campaign_app.command(
+    "list", epilog="Example:  privet campaign list --token privet-collector/operator.token"
+)
+def list_(token: Operator, server: Server = "http://127.0.0.1:8300") -> None:
+    """All campaigns of a collector, for its operator."""
+    with extra("A campaign"):
+        from privet.exchange.owner import campaigns
+
+        for one in campaigns.listing(server, token_of(token)):
+            state = "closed" if one["closed"] else "open"
+            out.print(
+                f"{one['campaign']}  {state:<6}  {one['mode']}, {one['access']}  {one['title']}",
+                markup=False,
+            )
+
+
+@campaign_app.command(epilog="Example:  privet campaign show smiles")
+def show(folder: CampaignFolder) -> None:
+    """What has come so far."""
+    with extra("A campaign"):
+        from privet.exchange.owner import campaigns
+
+        campaign = campaigns.Folder.load(folder)
+        found = campaigns.figures(campaign)
+        tokens = campaigns.tokens(campaign)
+    out.print(
+        f"{found['title']} ({'closed' if found['closed'] else 'open'}):  {campaign.link.text}",
+        markup=False,
+    )
+    out.print(
+        f"{found['records']} records of {found['people']} people, {found['bytes'] / 1000:.1f} kB",
+        markup=False,
+    )
+    for day, many in found["by_day"].items():
+        out.print(f"  {day}  {many}", markup=False)
+    for reason, many in found["gone"].items():
+        out.print(f"{many} gone: {reason}", markup=False)
+    invited = [one for one in tokens if one["scope"] == "invite"]
+    if invited:
+        out.print(
+            f"{len(invited)} invitations, {sum(one['revoked'] is not None for one in invited)} of them revoked",
+            markup=False,
+        )
+
+
+@campaign_app.command(epilog="Example:  privet campaign invite smiles --count 20 --days 14")
+def invite(
+    folder: CampaignFolder,
+    count: Annotated[int, typer.Option(min=1, max=1000)] = 1,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="For how long they are valid")] = 30,
+) -> None:
+    """Make links for people to take part; each is shown once."""
+    with extra("A campaign"):
+        from privet.exchange.owner import campaigns
+
+        for link in campaigns.invite(campaigns.Folder.load(folder), count, days):
+            out.print(link, markup=False)
+
+
+@campaign_app.command(epilog="Example:  privet campaign revoke smiles 0123456789abcdef")
+def revoke(
+    folder: CampaignFolder,
+    token: Annotated[str, typer.Argument(help="An invitation's link, a token, or a token's name")],
+) -> None:
+    """End an invitation or a token now."""
+    with extra("A campaign"):
+        from privet.exchange.owner import campaigns
+
+        campaigns.revoke(campaigns.Folder.load(folder), token)
+    out.print("Revoked.")
+
+
+@campaign_app.command(epilog="Example:  privet campaign close smiles")
+def close(folder: CampaignFolder) -> None:
+    """Take no more records."""
+    with extra("A campaign"):
+        from privet.exchange.owner import campaigns
+
+        campaigns.close(campaigns.Folder.load(folder))
+    out.print("Closed. What came stays until it is withdrawn or its time is over.")
+
+
+@campaign_app.command(epilog="Example:  privet campaign export smiles --out smiles-data")
+def export(
+    folder: CampaignFolder,
+    target: Annotated[
+        Path | None, typer.Option("--out", help="Folder for export.parquet and manifest.json")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="The sealing key, where it is not in the campaign's folder")
+    ] = None,
+    sealed: Annotated[
+        Path | None,
+        typer.Option(
+            help="Only fetch, sealed as it is, to this file; for a machine without a network"
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="Open what --sealed fetched; nothing is asked of the collector"
+        ),
+    ] = None,
+) -> None:
+    """Fetch what came, open it here, and write a table of released records and labels."""
+    with extra("A campaign"):
+        from privet.exchange.owner import campaigns
+        from privet.exchange.owner import export as exports
+
+        campaign = campaigns.Folder.load(folder)
+        if sealed is not None:
+            out.print(
+                f"{exports.download(campaign, sealed)} records, sealed, in {sealed}", markup=False
+            )
+            return
+        if target is None:
+            raise PrivetError("Say where to write the table: --out FOLDER.")
+        found = exports.export(campaign, target, key=key, source=source)
+    out.print(f"{found.records} records:  {found.table}", markup=False)
+    for why, many in found.refused.items():
+        out.print(f"{many} not used: {why}", markup=False)
+    if found.gone:
+        out.print(
+            f"{len(found.gone)} gone since the last export, named in manifest.json: delete them from copies.",
+            markup=False,
+        )
+
+
+def token_of(path: Path) -> str:
+    from privet.exchange.protocol.seal import read_secret
+
+    return read_secret(path).strip()

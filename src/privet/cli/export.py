@@ -1,0 +1,81 @@
+"""`privet export --int8` on the command line: no logic. What it needs is imported when it runs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from privet.core.errors import PrivetError
+
+out = Console(soft_wrap=True, highlight=False)
+
+
+def export(
+    release: Annotated[Path, typer.Argument(help="Folder of a release")],
+    data: Annotated[
+        str,
+        typer.Option("--data", help="Records to set scales from and to audit with, as for learn"),
+    ],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the int8 release")],
+    int8: Annotated[
+        bool,
+        typer.Option(
+            "--int8",
+            help="Products in eight bits: smaller and faster in browsers and on telephones",
+        ),
+    ] = False,
+    utility: Annotated[str, typer.Option(help="Tasks whose figures must hold as well")] = "",
+    battery: Annotated[
+        str, typer.Option(help="Which adversaries compare the two: quick, lean, standard or strong")
+    ] = "quick",
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="TOML file that says what the columns are")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", help="On one machine's CPU the same seed gives the same result")
+    ] = 0,
+    device: Annotated[str, typer.Option("--device", help="cpu, cuda or auto")] = "auto",
+) -> None:
+    """Write another form of a release, unless an audit finds that it leaks more or serves less."""
+    from privet.auditing.certify import why_not
+    from privet.auditing.int8 import export_int8
+
+    if not int8:
+        raise PrivetError(
+            f"The float graph is {release / 'release.onnx'} already: add --int8 for one in eight bits."
+        )
+    tasks = [word.strip() for word in utility.split(",") if word.strip()]
+    command = shlex.join(["privet", *sys.argv[1:]])
+    made, moved = export_int8(
+        folder,
+        release,
+        data,
+        tasks,
+        battery=battery,
+        schema=schema,
+        seed=seed,
+        device=device,
+        command=command,
+    )
+    for one in moved:
+        out.print(f"{one.line}.", markup=False)
+    again = (
+        f"It can be certified again:  privet certify {folder} --data {shlex.quote(data)}"
+        if not why_not(made)
+        else ""
+    )
+    out.print(
+        f"No certificate of the float release holds for this one. {again}".rstrip(), markup=False
+    )
+    out.print(f"The int8 release is in {folder}.", markup=False)
+
+
+def mount(app: typer.Typer) -> None:
+    app.command(
+        epilog="Example:  privet export hedge --int8 --data portraits --utility smiling --out hedge-int8"
+    )(export)

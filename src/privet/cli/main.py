@@ -1,0 +1,493 @@
+"""The command line: one function per verb, no logic. What a verb needs is imported when it runs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from privet.cli.bench import mount as mount_bench
+from privet.cli.exchange import mount
+from privet.cli.export import mount as mount_export
+from privet.cli.language import lm_app
+from privet.cli.words import mount as mount_words
+from privet.core.errors import PrivetError
+
+# Threads that wait by spinning cost a factor of ten where another program wants the same cores.
+# Read when torch is loaded.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Learn releases that hide private attributes, attack them, and see in plain numbers what is left.",
+)
+data_app = typer.Typer(
+    no_args_is_help=True, help="Look at data before anything is learned from it."
+)
+app.add_typer(data_app, name="data")
+
+out = Console(soft_wrap=True, highlight=False)
+"""Results go to standard output; progress and errors to standard error."""
+
+Data = Annotated[
+    str,
+    typer.Option(
+        "--data",
+        help="portraits, toy:gaussian, celeba:DIR, a parquet or CSV file, a folder of pictures",
+    ),
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema", help="TOML file that says what the columns are, where the guess is wrong"
+    ),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", help="On one machine's CPU the same seed gives the same result")
+]
+Device = Annotated[str, typer.Option("--device", help="cpu, cuda or auto")]
+Ray = Annotated[
+    str | None,
+    typer.Option("--ray", metavar="auto|HOST:PORT", help="Work on this Ray cluster; docs/scale.md"),
+]
+Out = Annotated[Path, typer.Option("--out", help="Folder for the results")]
+
+
+@app.command(epilog="Example:  privet demo")
+def demo(folder: Out = Path("privet-demo"), seed: Seed = 0, device: Device = "auto") -> None:
+    """The whole story on built-in data: learn a release, attack it, write a report. About two
+    minutes."""
+    from privet.studies.demo import run
+
+    out.print(f"Open the report:  {run(folder, seed, device)}", markup=False)
+
+
+@data_app.command("show", epilog="Example:  privet data show portraits:4000")
+def data_show(
+    spec: Annotated[str, typer.Argument(help="What to read, as for --data")],
+    schema: SchemaFile = None,
+) -> None:
+    """Sizes, people, attributes and their rates, and how many bits attributes share with each
+    other."""
+    from privet.data.show import show
+    from privet.data.sources import load
+
+    out.print(show(load(spec, schema)))
+
+
+@app.command("methods", epilog="Example:  privet methods")
+def list_methods() -> None:
+    """Every way to privatize: what it takes, whether it wants a task, and what its budget turns."""
+    from privet.methods.registry import table
+
+    out.print(table())
+
+
+@app.command(
+    epilog="Example:  privet learn tiprdc --data portraits --private beard --budget 0.9 --set width=0.25 --out hedge"
+)
+def learn(
+    method: Annotated[
+        str, typer.Argument(help="hedge, tiprdc, gap, ...:  privet methods  lists them all")
+    ],
+    data: Data,
+    private: Annotated[
+        str, typer.Option(help="What to hide: one attribute, or several with commas")
+    ],
+    folder: Out,
+    utility: Annotated[
+        str, typer.Option(help="Tasks to keep possible, for methods that take tasks")
+    ] = "",
+    budget: Annotated[
+        float | None,
+        typer.Option(help="How much privacy for how much use; its meaning is the method's"),
+    ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option(help="Bound to aim at, of methods whose releases are certified: 0.58"),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Another setting; repeatable"),
+    ] = None,
+    without: Annotated[
+        str, typer.Option(help="Table columns to leave out of the release's input")
+    ] = "",
+    schema: SchemaFile = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint in --out, if there is one")
+    ] = False,
+    checkpoint_rounds: Annotated[int | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Learn a release from the fit part of the data and write it to a folder."""
+    from privet.commands import learn_to
+    from privet.train.distributed import first, joined
+
+    with joined(method, device, folder) as (own, where):
+        learn_to(
+            where,
+            method,
+            data,
+            _names(private),
+            _names(utility),
+            budget=budget,
+            target=target,
+            settings=settings or [],
+            without=_names(without),
+            schema=schema,
+            seed=seed,
+            device=own,
+            resume=resume,
+            checkpoint_rounds=checkpoint_rounds,
+            command=shlex.join(["privet", *sys.argv[1:]]),
+        )
+        if not first():
+            return
+    again = shlex.join(["--data", data, *(["--schema", str(schema)] if schema else [])])
+    out.print(
+        f"The release is in {folder}. Attack it:  privet audit {folder} {again} --utility TASK --out {folder}-audit",
+        markup=False,
+    )
+
+
+@app.command(
+    epilog="Examples:  privet audit hedge --data portraits --utility smiling --out hedge-audit    "
+    "privet audit theirs.onnx --data photos/ --private gender --out a    "
+    "privet audit released.parquet --private gender --utility smiling --out a"
+)
+def audit(
+    release: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of a release, an ONNX file, or a parquet file of released records with labels"
+        ),
+    ],
+    folder: Out,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", help="Records to attack with, as for learn; not for a parquet file"),
+    ] = None,
+    private: Annotated[
+        str,
+        typer.Option(help="What must not be readable, where the release's own card does not say"),
+    ] = "",
+    utility: Annotated[str, typer.Option(help="Tasks to try on the released records")] = "",
+    battery: Annotated[
+        str,
+        typer.Option(
+            help="quick, lean, standard or strong: how many attackers, how large, how well tuned"
+        ),
+    ] = "quick",
+    card: Annotated[
+        Path | None, typer.Option(help="JSON file that says how an ONNX file takes its records")
+    ] = None,
+    raw_from: Annotated[
+        Path | None,
+        typer.Option(help="audit.json of the same data, to take the figures on raw records from"),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of texts: released as they are, or what vectors beside them stand for"
+        ),
+    ] = None,
+    schema: SchemaFile = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+) -> None:
+    """Attack a release with people it has not seen; write audit.json, report.html and
+    summary.md."""
+    from privet.commands import audit_to
+    from privet.release.foreign_texts import words_told
+    from privet.reporting.certificate import headline
+    from privet.reporting.sentences import records, sentence
+
+    result = audit_to(
+        folder,
+        release,
+        data,
+        _names(utility),
+        private=_names(private),
+        card=card,
+        battery=battery,
+        schema=schema,
+        seed=seed,
+        device=device,
+        raw_from=raw_from,
+        text=text,
+    )
+    for reading in result.readings:
+        out.print(
+            f"{reading.attribute}: {sentence(reading, records(result))} {headline(result, reading)}".rstrip(),
+            markup=False,
+        )
+    for line in words_told(result.rebuilt):
+        out.print(line, markup=False)
+    out.print(f"The report:  {folder / 'report.html'}", markup=False)
+
+
+@app.command(
+    epilog="Examples:  privet certify hedge --data portraits    "
+    "privet certify hedge --data portraits --target 0.58 --utility smiling --out hedge58"
+)
+def certify(
+    release: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of a release that adds gaussian noise to a code of few numbers"
+        ),
+    ],
+    data: Data,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder for certificate.json and certificate.html")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="How sure each bound shall be")] = 0.99,
+    target: Annotated[
+        float | None,
+        typer.Option(help="Choose the smallest noise for this bound; the release goes to --out"),
+    ] = None,
+    utility: Annotated[
+        str, typer.Option(help="Tasks to draw beside the bound, at other noise levels too")
+    ] = "",
+    schema: SchemaFile = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+) -> None:
+    """Say what no adversary can beat, whatever its design: a bound, from people the release has not
+    seen."""
+    from privet.commands import certify_to
+    from privet.reporting.certificate import by_attribute, long, repeated, target_sentence
+
+    found = certify_to(
+        folder,
+        release,
+        data,
+        _names(utility),
+        confidence=confidence,
+        target=target,
+        schema=schema,
+        seed=seed,
+        device=device,
+        command=shlex.join(["privet", *sys.argv[1:]]),
+    )
+    for own in by_attribute(found.certificates).values():
+        out.print(f"{long(own[1])} {repeated(own)}".rstrip(), markup=False)
+    if target is not None:
+        out.print(target_sentence(found), markup=False)
+    if folder is not None:
+        out.print(f"The page:  {folder / 'certificate.html'}", markup=False)
+
+
+@app.command(
+    epilog="Example:  privet gate hedge-audit --max-accuracy beard=0.60 --min-utility smiling=0.85"
+)
+def gate(
+    found: Annotated[
+        Path, typer.Argument(metavar="AUDIT", help="audit.json, or the folder that holds it")
+    ],
+    max_accuracy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A=LIMIT",
+            help="Most balanced accuracy (of a number: variance explained) of the worst adversary, upper end; repeatable",
+        ),
+    ] = None,
+    min_utility: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="C=LIMIT",
+            help="Least balanced accuracy a task must have, lower end of its interval; repeatable",
+        ),
+    ] = None,
+    max_certified: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A=LIMIT",
+            help="Most balanced accuracy any adversary can have, certified; repeatable",
+        ),
+    ] = None,
+) -> None:
+    """Hold an audit against limits, for pipelines: exit code 0 if all hold, 1 if any fails, 2 for a
+    wrong word."""
+    from privet.auditing.gate import check, limits, load
+
+    most, least = (
+        limits("--max-accuracy", max_accuracy or []),
+        limits("--min-utility", min_utility or []),
+    )
+    checks = check(load(found), most, least, limits("--max-certified", max_certified or []))
+    for one in checks:
+        out.print(one.line, markup=False)
+    if not all(one.ok for one in checks):
+        raise typer.Exit(1)
+
+
+@app.command(
+    epilog="Examples:  privet compare --data adult.parquet --private sex --utility income --methods hedge,leace --out c    "
+    "privet compare --recipe tiprdc-figure-6 --size small --out c"
+)
+def compare(
+    folder: Out,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", help="As for learn; for a recipe, the folder that holds its files"),
+    ] = None,
+    private: Annotated[
+        str, typer.Option(help="What to hide: one attribute, or several with commas")
+    ] = "",
+    utility: Annotated[str, typer.Option(help="Tasks to keep possible")] = "",
+    methods: Annotated[
+        str, typer.Option(help="Which to compare, with commas; all that take the data")
+    ] = "",
+    budgets: Annotated[
+        str,
+        typer.Option(
+            help="'hedge=0.54,0.58;tiprdc=0.9', or a list for one method; else each method's own"
+        ),
+    ] = "",
+    seeds: Annotated[
+        int | None, typer.Option(help="How often to learn each, from seeds 0, 1, ...")
+    ] = None,
+    battery: Annotated[str | None, typer.Option(help="quick, lean, standard or strong")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="METHOD.KEY=VALUE", help="Another setting; repeatable"),
+    ] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="A study of a paper by its name, or a TOML file")
+    ] = None,
+    size: Annotated[
+        str, typer.Option(help="Of a recipe: full, or small for minutes on two cores")
+    ] = "full",
+    workers: Annotated[
+        int | None, typer.Option(help="How many processes work at the same time")
+    ] = None,
+    time_limit: Annotated[
+        str | None,
+        typer.Option(help="Stop by then, in seconds, or as 10m or 2h; the same command goes on"),
+    ] = None,
+    schema: SchemaFile = None,
+    device: Device = "auto",
+    ray: Ray = None,
+) -> None:
+    """Learn and attack methods at several budgets; write the frontier of what leaks against what is
+    of use."""
+    from privet.scale.ray_cells import crew
+    from privet.studies.arguments import asked, seconds
+    from privet.studies.compare import compare_to, ending, interruptible
+
+    study = asked(
+        recipe,
+        size,
+        data,
+        _names(private),
+        _names(utility),
+        methods=_names(methods),
+        budgets=budgets,
+        settings=settings or [],
+        seeds=seeds,
+        battery=battery,
+        schema=schema,
+    )
+    limit = None if time_limit is None else seconds(time_limit)
+    with interruptible(), crew(ray, workers, device) as staff:
+        found = compare_to(
+            folder,
+            study,
+            workers=staff.workers,
+            time_limit=limit,
+            device=staff.device,
+            hire=staff.hire,
+            command=shlex.join(["privet", *sys.argv[1:]]),
+        )
+    out.print(ending(found, folder), markup=False)
+    if found.stopped or found.count("failed"):
+        raise typer.Exit(130 if found.stopped else 1)
+
+
+@app.command(
+    epilog="Example:  privet maps cloak-smiling cloak-glasses --data photos/ --out maps.html"
+)
+def maps(
+    releases: Annotated[list[Path], typer.Argument(help="Folders of cloak releases, one per task")],
+    data: Data,
+    page: Annotated[Path, typer.Option("--out", help="The page to write")],
+    schema: SchemaFile = None,
+) -> None:
+    """Draw what each task needs of a record, as cloak has learned it: over pictures, or column by
+    column."""
+    from privet.studies.noise_maps import write
+
+    write(page, releases, data, schema)
+    out.print(f"The maps:  {page}", markup=False)
+
+
+@app.command(epilog="Example:  privet apply hedge photos/ --out released.parquet")
+def apply(
+    release: Annotated[Path, typer.Argument(help="Folder of the release")],
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(help="Pictures, a folder of pictures, or one parquet or CSV file"),
+    ],
+    target: Annotated[Path, typer.Option("--out", help="A parquet file, or a folder for one")],
+    keep: Annotated[
+        str, typer.Option(help="Columns to write beside the released records; never a private one")
+    ] = "",
+    column: Annotated[
+        str | None, typer.Option(help="The column that holds the picture, text or window")
+    ] = None,
+    ray: Ray = None,
+) -> None:
+    """Privatize files: only what the release lets through is written."""
+    from functools import partial
+
+    from privet.release.apply import apply as run
+
+    spread = None
+    if ray is not None:
+        from privet.scale.ray_apply import spread as on_ray
+
+        spread = partial(on_ray, ray)
+    out.print(
+        f"Released:  {run(release, inputs, target, _names(keep), column, spread=spread)}",
+        markup=False,
+    )
+
+
+mount(app)
+app.add_typer(lm_app, name="lm")
+mount_words(app)
+mount_bench(app)
+mount_export(app)
+
+
+def _names(words: str) -> list[str]:
+    return [word.strip() for word in words.split(",") if word.strip()]
+
+
+def main() -> None:
+    """Run a command; a wrong word of the user's gets one sentence and exit code 2."""
+    try:
+        app()
+    except PrivetError as error:
+        sys.stderr.write(f"privet: {error}\n")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.stderr.write(
+            "privet: stopped. If it was learning, the same command with --resume goes on from the last checkpoint.\n"
+        )
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

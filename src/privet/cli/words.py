@@ -1,0 +1,218 @@
+"""Private words and embeddings on the command line: one function per verb, no logic. What a verb
+needs is imported when it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from privet.core.errors import PrivetError
+
+out = Console(soft_wrap=True, highlight=False)
+
+Vectors = Annotated[
+    Path,
+    typer.Option("--vectors", help="Parquet file with a column of words and one of their vectors"),
+]
+Text = Annotated[
+    str | None,
+    typer.Option(
+        "--text", help="The column that holds the texts, where there are several of strings"
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed", help="Only to repeat a figure; leave it out for texts that leave the house"
+    ),
+]
+Device = Annotated[str, typer.Option("--device", help="cpu, cuda or auto")]
+
+
+def words(
+    texts: Annotated[Path, typer.Argument(help="Parquet file with a column of texts")],
+    vectors: Vectors,
+    target_file: Annotated[
+        Path | None, typer.Option("--out", help="Parquet file for the private texts")
+    ] = None,
+    epsilon: Annotated[
+        str | None,
+        typer.Option(help="How little noise: 10; several, with commas, for --audit alone"),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="stay=0.3 or distinct=40: choose the epsilon that gives this")
+    ] = None,
+    text: Text = None,
+    keep: Annotated[str, typer.Option(help="Columns to write beside the private texts")] = "",
+    stats: Annotated[
+        Path | None,
+        typer.Option(help="Folder for what happens to each word: words.parquet and words.html"),
+    ] = None,
+    audit: Annotated[
+        Path | None,
+        typer.Option(help="Folder for attacks on the private texts: attributes, tasks and words"),
+    ] = None,
+    private: Annotated[str, typer.Option(help="For --audit: what must not be readable")] = "",
+    utility: Annotated[str, typer.Option(help="For --audit: tasks to try")] = "",
+    battery: Annotated[
+        str, typer.Option(help="For --audit: quick, lean, standard or strong")
+    ] = "quick",
+    prior: Annotated[
+        str, typer.Option(help="For --audit: bigrams, lstm as well, or a folder of privet lm train")
+    ] = "bigrams",
+    schema: Annotated[
+        Path | None, typer.Option(help="For --audit: TOML file that says what the columns are")
+    ] = None,
+    seed: Seed = None,
+    device: Device = "auto",
+) -> None:
+    """Change the words of texts at random, each to one of like meaning (metric privacy), and see
+    what that hides."""
+    from privet.language.private_words_files import audit_words, words_to
+
+    if target_file is None and audit is None:
+        raise PrivetError(
+            "Say where the private texts go, with --out private.parquet, or where attacks on them go, with --audit FOLDER."
+        )
+    levels = [] if epsilon is None else _numbers(epsilon)
+    if target_file is not None:
+        if len(levels) > 1:
+            raise PrivetError(
+                "Texts are written with one --epsilon: several are for --audit without --out."
+            )
+        used, found = words_to(
+            target_file,
+            texts,
+            vectors,
+            levels[0] if levels else None,
+            target=target,
+            column=text,
+            keep=_names(keep),
+            stats=stats,
+            seed=seed,
+            device=device,
+        )
+        levels = [used]
+        if found is not None:
+            out.print(
+                f"At epsilon {used:.4g}, {found.stay:.0%} of words stay, and one becomes {found.support:.0f} in {found.draws} draws."
+            )
+        out.print(f"Private texts:  {target_file}", markup=False)
+    if audit is not None:
+        for point in audit_words(
+            audit,
+            texts,
+            vectors,
+            levels,
+            _names(private),
+            _names(utility),
+            battery=battery,
+            seed=seed or 0,
+            device=device,
+            prior=prior,
+            schema=schema,
+        ):
+            read = ", ".join(
+                f"{name} {figure.value:.1%}"
+                for name, figure in {**point.private, **point.utility}.items()
+            )
+            best = max((figure.value for figure in point.recovered.values()), default=float("nan"))
+            out.print(
+                f"epsilon {point.epsilon:g}: {read}; {point.stays:.1%} of words stay, {best:.1%} are recovered."
+            )
+        out.print(f"The page:  {audit / 'words.html'}", markup=False)
+
+
+def embed(
+    texts: Annotated[Path, typer.Argument(help="Parquet file with a column of texts")],
+    vectors: Vectors,
+    target_file: Annotated[
+        Path, typer.Option("--out", help="Parquet file: the same columns and the embeddings")
+    ],
+    text: Text = None,
+) -> None:
+    """Sentence embeddings of the plainest kind, the mean of the words' vectors, to try defences and
+    attacks on."""
+    from privet.language.embeddings import embed_to
+
+    out.print(f"Embeddings:  {embed_to(target_file, texts, vectors, text)}", markup=False)
+
+
+def invert(
+    vectors: Annotated[
+        Path,
+        typer.Argument(help="Parquet file with a column of embeddings and the texts they are of"),
+    ],
+    folder: Annotated[
+        Path,
+        typer.Option(
+            "--out", help="Folder for the figures, and for the report where there is --private"
+        ),
+    ],
+    release: Annotated[
+        Path | None, typer.Option(help="Folder of a release that was learned on such vectors")
+    ] = None,
+    private: Annotated[
+        str, typer.Option(help="Attributes to read from the embeddings as well, with a whole audit")
+    ] = "",
+    utility: Annotated[str, typer.Option(help="Tasks to try")] = "",
+    battery: Annotated[str, typer.Option(help="quick, lean, standard or strong")] = "quick",
+    text: Text = None,
+    most: Annotated[
+        int, typer.Option(min=1, help="How many of the most frequent words to ask for")
+    ] = 300,
+    skip: Annotated[
+        int, typer.Option(min=0, help="How many of the very most frequent to leave out")
+    ] = 0,
+    seed: Annotated[
+        int, typer.Option(help="On one machine's CPU the same seed gives the same result")
+    ] = 0,
+    device: Device = "auto",
+) -> None:
+    """Ask embeddings which words were in the text: F1, raw and released; with --private, who wrote
+    it as well."""
+    from privet.language.embeddings import invert_to, lines_of
+
+    found = invert_to(
+        folder,
+        vectors,
+        release,
+        text,
+        private=_names(private),
+        utility=_names(utility),
+        battery=battery,
+        most=most,
+        skip=skip,
+        seed=seed,
+        device=device,
+    )
+    for line in lines_of(found):
+        out.print(line, markup=False)
+
+
+def _names(given: str) -> list[str]:
+    return [word.strip() for word in given.split(",") if word.strip()]
+
+
+def _numbers(given: str) -> list[float]:
+    try:
+        return [float(word) for word in _names(given)]
+    except ValueError:
+        raise PrivetError(
+            f"--epsilon {given} is not a number, or several with commas: 10, or 5,10,20."
+        ) from None
+
+
+def mount(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    example = "Example:  privet words mails.parquet --vectors glove100.parquet --epsilon 10 --out private.parquet --stats stats"
+    app.command(epilog=example)(words)
+    app.command(
+        epilog="Example:  privet embed mails.parquet --vectors glove100.parquet --out vectors.parquet"
+    )(embed)
+    app.command(
+        epilog="Example:  privet invert vectors.parquet --release erased --private gender --out attacked"
+    )(invert)

@@ -1,0 +1,30 @@
+"""The one error a user may see: a sentence that says what is wrong and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class PrivetError(Exception):
+    """Raised where the user's words are read; the command line prints it and exits with code 2."""
+
+
+def unknown(what: str, word: str, known: Iterable[str]) -> PrivetError:
+    """Say that `word` is not a known `what`, and name the closest known ones.
+
+    >>> str(unknown("method", "tiprc", ["tiprdc", "gap"]))
+    "There is no method 'tiprc'; did you mean 'tiprdc'? Known: gap, tiprdc."
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(word, names, n=1)
+    hint = f"; did you mean '{close[0]}'?" if close else "."
+    shown = ", ".join(names[:40]) + (", ..." if len(names) > 40 else "")
+    return PrivetError(f"There is no {what} '{word}'{hint} Known: {shown or 'none'}.")
+
+
+def missing_extra(package: str, extra: str, why: str) -> PrivetError:
+    """Say which extra brings an optional package."""
+    return PrivetError(
+        f"{why} needs the package {package}: install it with  pip install 'privet[{extra}]'."
+    )

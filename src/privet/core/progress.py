@@ -1,0 +1,69 @@
+"""A progress bar with the figures that matter, on anything that may take more than two seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+console = Console(stderr=True)
+"""Everything that is not a result goes to standard error."""
+
+Tick = Callable[..., None]
+"""tick(done, text="") - how many are done in all, and what to show beside the bar."""
+
+_PLAIN_EVERY = 15.0
+
+
+@contextmanager
+def bar(title: str, total: int, show: bool = True) -> Iterator[Tick]:
+    """A bar for a person at a terminal; a line now and then where the output is a file; nothing if
+    not `show`."""
+    if not show:
+        yield lambda done, text="": None
+    elif console.is_terminal:
+        title_column, figures = (
+            TextColumn("{task.description:<22}"),
+            TextColumn("{task.fields[text]}"),
+        )
+        columns = (
+            title_column,
+            BarColumn(24),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            figures,
+        )
+        with Progress(*columns, console=console) as progress:
+            task = progress.add_task(title, total=total, text="")
+            yield lambda done, text="": progress.update(task, completed=done, text=text)
+    else:
+        last = time.monotonic()
+
+        def line(done: int, text: str = "") -> None:
+            nonlocal last
+            if time.monotonic() - last > _PLAIN_EVERY or (done >= total and text):
+                last = time.monotonic()
+                console.print(f"{title}: {done}/{total} {text}", highlight=False, soft_wrap=True)
+
+        yield line
+
+
+def counted(tick: Tick) -> Callable[[str], Callable[[float], None]]:
+    """Gives out a hundred steps of a bar at a time, to be told the share that is done; several
+    hundreds may be under way at once."""
+    shares: list[float] = []
+
+    def count(text: str) -> Callable[[float], None]:
+        place = len(shares)
+        shares.append(0.0)
+
+        def say(share: float) -> None:
+            shares[place] = share
+            tick(round(100 * sum(shares)), text)
+
+        return say
+
+    return count

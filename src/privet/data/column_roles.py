@@ -1,0 +1,137 @@
+"""What the columns of a file are: guesses, each of which a `--schema` file can overrule."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import pandas as pd
+import pyarrow as pa
+
+from privet.core.errors import PrivetError
+from privet.data.attribute_codes import MANY
+from privet.data.dataset import Modality
+from privet.data.images import is_picture
+from privet.data.schema_file import Layout
+from privet.data.vector_columns import depth, is_bytes, is_list
+
+Role = Literal["plain", "picture", "window", "vector", "other"]
+"""One value per cell; a picture; numbers over channels and time; a row of numbers; nothing that can
+be used."""
+
+_LONG = 20
+"""Letters in the middle cell of a column of texts; names of things are shorter."""
+_WINDOW_NAMES = ("window", "windows", "signal")
+_FITTING: dict[Modality, tuple[Role, ...]] = {
+    "image": ("picture",),
+    "signal": ("window", "vector"),
+    "table": ("vector", "window"),
+    "text": ("plain",),
+}
+_NATURAL: dict[Role, Modality] = {
+    "picture": "image",
+    "window": "signal",
+    "vector": "table",
+    "plain": "text",
+    "other": "table",
+}
+
+
+class Choice(NamedTuple):
+    modality: Modality
+    x: str | None
+    """The column that is the record itself; None where the record is the row."""
+    masks: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def roles_of(file: Any, names: list[str]) -> dict[str, Role]:
+    """The role of each column of an open parquet file."""
+    kinds = {name: file.schema_arrow.field(name).type for name in names}
+    in_bytes = [name for name, kind in kinds.items() if is_bytes(kind)]
+    first = next(file.iter_batches(batch_size=16, columns=in_bytes)) if in_bytes else None
+    roles: dict[str, Role] = {}
+    for name, kind in kinds.items():
+        if first is not None and name in in_bytes:
+            cells = [cell for cell in first.column(name).to_pylist() if cell is not None]
+            pictures = name == "image" or any(is_picture(cell) for cell in cells)
+            roles[name] = "picture" if pictures else "window" if name in _WINDOW_NAMES else "vector"
+        elif levels := depth(kind):
+            roles[name] = "window" if levels > 1 or name in _WINDOW_NAMES else "vector"
+        else:
+            roles[name] = "other" if is_list(kind) or pa.types.is_nested(kind) else "plain"
+    return roles
+
+
+def choose(roles: dict[str, Role], plain: pd.DataFrame, layout: Layout, where: str) -> Choice:
+    """The record itself: a picture before a window before a vector before a text before the row."""
+    if layout.x is not None:
+        if layout.x not in roles:
+            raise PrivetError(
+                f"The schema calls '{layout.x}' both x and dropped: take it out of one."
+            )
+        modality = layout.modality or _NATURAL[roles[layout.x]]
+        if roles[layout.x] not in _FITTING[modality]:
+            raise PrivetError(
+                f"The column '{layout.x}' of {where} cannot be read as {modality}: choose another x or modality."
+            )
+        return _with_rest(modality, layout.x, roles)
+    order: tuple[Modality, ...] = (
+        ("image", "signal", "table", "text") if layout.modality is None else (layout.modality,)
+    )
+    for modality in order:
+        fitting = [name for name, role in roles.items() if role in _FITTING[modality]]
+        if modality == "image":
+            fitting = sorted(
+                (name for name in fitting if name != "mask"), key=lambda name: name != "image"
+            )
+        elif modality == "text":
+            fitting = _texts(
+                plain,
+                surely=layout.modality == "text",
+                taken=(layout.person, layout.split, *layout.drop),
+            )
+        elif layout.modality is None:
+            fitting = [
+                name for name in fitting if (roles[name] == "window") == (modality == "signal")
+            ]
+        if fitting:
+            return _with_rest(modality, fitting[0], roles)
+    if layout.modality not in (None, "table"):
+        raise PrivetError(
+            f"{where} has no column that can be read as {layout.modality}: name one as x in the schema file."
+        )
+    if plain.empty:
+        raise PrivetError(
+            f"{where} has no column that can be read as pictures, windows, texts or features."
+        )
+    return _with_rest("table", None, roles)
+
+
+def _with_rest(modality: Modality, x: str | None, roles: dict[str, Role]) -> Choice:
+    masks = (
+        ("mask",) if modality == "image" and roles.get("mask") == "picture" and x != "mask" else ()
+    )
+    unused = tuple(
+        name for name, role in roles.items() if role != "plain" and name != x and name not in masks
+    )
+    note = f"Left out, because a record has one input ({x or 'its row'}): {', '.join(unused)}."
+    return Choice(modality, x, masks, unused, (note,) if unused else ())
+
+
+def holds_words(column: pd.Series) -> bool:
+    """Whether every value that is there is a string."""
+    return pd.api.types.infer_dtype(column, skipna=True) == "string"
+
+
+def _texts(plain: pd.DataFrame, surely: bool, taken: tuple[object, ...]) -> list[str]:
+    """Columns of texts, the one called `text` first, then the longest."""
+    found: dict[str, float] = {}
+    for name in plain.columns:
+        column = plain[name].dropna()
+        if name in taken or not holds_words(column):
+            continue
+        length = float(column.str.len().median())
+        if surely or (length > _LONG and column.nunique() > min(MANY, len(plain) / 2)):
+            found[str(name)] = length
+    return sorted(found, key=lambda name: (name != "text", -found[name]))

@@ -1,0 +1,181 @@
+"""Layout: what the user says about a source in a `--schema FILE.toml`, against what would be
+guessed.
+
+x = "image"                      # the column that is released: pictures, texts, windows or vectors
+size = [64, 64]                  # height and width that pictures are brought to
+person = "author"                # or false: every record is a person of its own
+keep = {dialect = ["aa", "white"]}
+balance = "dialect"
+[attributes.age]
+bins = [30, 45]
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from privet.core.errors import PrivetError, unknown
+from privet.data.dataset import Kind, Modality
+
+Name = str | Literal[False] | None
+"""A column's name, False for "none, whatever its name says", None for "guess"."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user says about one attribute."""
+
+    kind: Kind | None = None
+    bins: tuple[float, ...] = ()
+    """Inner edges that turn a number into classes."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    modality: Modality | None = None
+    x: str | None = None
+    """The column that is the record itself."""
+    size: tuple[int, int] | None = None
+    """Height and width that pictures are brought to."""
+    shape: tuple[int, int] | None = None
+    """Channels and time of one window, where a file holds only a row of numbers."""
+    dtype: str | None = None
+    """Type of numbers that a file holds as bytes; float16 where nothing is said."""
+    person: Name = None
+    split: Name = None
+    features: tuple[str, ...] | None = None
+    """Table columns that are input."""
+    drop: tuple[str, ...] = ()
+    """Columns that are not looked at."""
+    labels: tuple[str, ...] = ()
+    """Attributes that are never input."""
+    keep: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """Per column, the values whose rows stay."""
+    balance: str | None = None
+    """The attribute whose classes are cut down to one size."""
+    seed: int = 0
+    """Of the balancing and of dealing people out over the parts."""
+    attributes: Mapping[str, Wish] = field(default_factory=dict)
+
+    def named_columns(self) -> list[str]:
+        """Every column the file speaks of, so that a misspelt one is found before anything is
+        read."""
+        single = [
+            name
+            for name in (self.x, self.person, self.split, self.balance)
+            if isinstance(name, str)
+        ]
+        return [
+            *single,
+            *(self.features or ()),
+            *self.drop,
+            *self.labels,
+            *self.keep,
+            *self.attributes,
+        ]
+
+
+def read_layout(path: str | Path | None) -> Layout:
+    """The layout in a TOML file; without a file, the one that leaves everything to be guessed."""
+    if path is None:
+        return Layout()
+    try:
+        with Path(path).open("rb") as file:
+            content = tomllib.load(file)
+    except OSError as error:
+        raise PrivetError(f"Cannot read the schema file {path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PrivetError(
+            f"The schema file {path} is not TOML: {str(error).rstrip('.')}."
+        ) from None
+    known = [f.name for f in fields(Layout)]
+    for key in content:
+        if key not in known:
+            raise unknown("schema key", key, known)
+    return Layout(**{key: _value(key, value) for key, value in content.items()})
+
+
+def _value(key: str, value: Any) -> Any:
+    holds, form, change = _FORMS[key]
+    if not holds(value):
+        raise PrivetError(f"The schema key '{key}' must be {form}.")
+    return change(value)
+
+
+def _wish(name: str, content: dict[str, Any]) -> Wish:
+    for key in content:
+        if key not in ("kind", "bins"):
+            raise unknown(f"key for the attribute {name}:", key, ("kind", "bins"))
+    if (kind := content.get("kind")) not in (None, *get_args(Kind)):
+        raise unknown("kind of attribute", str(kind), get_args(Kind))
+    bins = content.get("bins", [])
+    if not (isinstance(bins, list) and all(_is_number(edge) for edge in bins)):
+        raise PrivetError(
+            f"The bins of the attribute '{name}' must be a list of numbers, such as [30, 45]."
+        )
+    return Wish(kind, tuple(float(edge) for edge in bins))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, str) or value is False
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) for v in value)
+
+
+def _is_pair(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(type(v) is int and 0 < v <= 65_536 for v in value)
+    )
+
+
+def _is_keep(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(v, list) and v for v in value.values())
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(v, dict) for v in value.values())
+
+
+_DTYPES = ("float16", "float32", "float64", "int8", "uint8", "int16", "int32")
+
+_FORMS: dict[str, tuple[Callable[[Any], bool], str, Callable[[Any], Any]]] = {
+    "modality": (lambda v: v in get_args(Modality), "one of " + ", ".join(get_args(Modality)), str),
+    "x": (_is_name, "the name of a column", str),
+    "size": (_is_pair, "two whole numbers [height, width]", tuple),
+    "shape": (_is_pair, "two whole numbers [channels, time]", tuple),
+    "dtype": (lambda v: v in _DTYPES, "one of " + ", ".join(_DTYPES), str),
+    "person": (_is_column, "the name of a column or false", lambda v: v),
+    "split": (_is_column, "the name of a column or false", lambda v: v),
+    "features": (_is_names, "a list of column names", tuple),
+    "drop": (_is_names, "a list of column names", tuple),
+    "labels": (_is_names, "a list of column names", tuple),
+    "keep": (
+        _is_keep,
+        'a table of lists, such as {dialect = ["aa", "white"]}',
+        lambda v: {k: tuple(x) for k, x in v.items()},
+    ),
+    "balance": (_is_name, "the name of an attribute", str),
+    "seed": (lambda v: type(v) is int and v >= 0, "a whole number from 0", int),
+    "attributes": (
+        _is_tables,
+        "tables such as [attributes.age]",
+        lambda v: {k: _wish(k, x) for k, x in v.items()},
+    ),
+}
+"""Per key: whether a value holds, what to say if not, and what it becomes."""

@@ -1,0 +1,158 @@
+"""Who goes where: four parts that share no person, honouring a `split` column where there is
+one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from privet.core.errors import PrivetError
+from privet.data.dataset import PARTS, Array
+
+SHARES = (0.4, 0.3, 0.1, 0.2)
+"""fit, attack, select, test, where the data says nothing."""
+FEW = 100
+"""People; up to so many, chance alone often leaves a part without one of two values."""
+
+_NAMES = {
+    "fit": "fit",
+    "attack": "attack",
+    "select": "select",
+    "train": "train",
+    "training": "train",
+    "0": "train",
+    "valid": "valid",
+    "val": "valid",
+    "validation": "valid",
+    "dev": "valid",
+    "1": "valid",
+    "test": "test",
+    "testing": "test",
+    "eval": "test",
+    "2": "test",
+}
+
+
+def assign(
+    n: int,
+    person: Array | None,
+    split: Array | None,
+    seed: int = 0,
+    labels: Mapping[str, Array] | None = None,
+) -> tuple[Array, tuple[str, ...]]:
+    """Part of every record (int8 index into PARTS), and notes on what was done.
+
+    A published split keeps its meaning: *test* stays test, *valid* chooses, and the people of
+    *train* are divided between learning the release and training its adversaries. Without one,
+    people are dealt out by SHARES. A person who appears on both sides of a published split stays
+    where the release may learn from them, never in a later part: a release is not judged on a
+    person it was fitted on. Where people are few and `labels` (codes, -1 for missing) say things
+    that do not change within a person, those with two values are spread evenly over the parts.
+    """
+    _, who = np.unique(np.arange(n) if person is None else person, return_inverse=True)
+    people = int(who.max(initial=-1)) + 1
+    if people < len(PARTS):
+        raise PrivetError(
+            f"The data has {people} people, and the four parts fit, attack, select and test need one each."
+        )
+    if split is None:
+        few = person is not None and people <= FEW
+        kinds, by = _kinds(who, people, labels or {}) if few else (np.zeros(people, dtype=int), ())
+        said = (
+            f"The data has {people} people: they were dealt out so that each part has its share by {', '.join(by)}.",
+        )
+        return _deal(np.arange(people), (0, 1, 2, 3), SHARES, people, seed, kinds)[
+            who
+        ], said if by else ()
+
+    values = np.unique(split)
+    names = [_NAMES.get(str(value).strip().lower(), "") for value in values]
+    if "" in names:
+        raise PrivetError(
+            f"The split column has the value '{values[names.index('')]}'; use train, valid and test, or fit, attack, select and test."
+        )
+    order = ("train", "fit", "attack", "valid", "select", "test")
+    rank = np.array([order.index(name) for name in names])[np.searchsorted(values, split)]
+    first = np.full(people, len(order))
+    np.minimum.at(first, who, rank)
+    moved = int((first[who] != rank).sum())
+    notes = (
+        (f"{moved} records of people on both sides of the split were moved to the earlier part.",)
+        if moved
+        else ()
+    )
+
+    part = np.full(people, -1, dtype=np.int8)
+    present = {order[int(r)] for r in np.unique(first)}
+    for name, code in (("fit", 0), ("attack", 1), ("select", 2), ("test", 3)):
+        part[first == order.index(name)] = code
+    train, valid = (
+        np.flatnonzero(first == order.index("train")),
+        np.flatnonzero(first == order.index("valid")),
+    )
+    if "test" not in present and len(valid) > 1:
+        part[valid] = _deal(valid, (2, 3), (0.33, 0.67), people, seed)[valid]
+    else:
+        part[valid] = 2
+    if len(train):
+        wanted = [code for code in range(4) if not (part == code).any()]
+        wanted = sorted({0, 1} | set(wanted)) if "train" in present else wanted
+        shares = [SHARES[code] if code != 1 else SHARES[0] for code in wanted]
+        part[train] = _deal(train, tuple(wanted), tuple(shares), people, seed)[train]
+    empty = [PARTS[code] for code in range(4) if not (part == code).any()]
+    if empty:
+        raise PrivetError(
+            f"The split column leaves no person for: {', '.join(empty)}. Add a train part, or drop the column."
+        )
+    return part[who], notes
+
+
+def _kinds(who: Array, people: int, labels: Mapping[str, Array]) -> tuple[Array, tuple[str, ...]]:
+    """Kind of every person by the attributes that have two values and one per person, and the names
+    of these."""
+    kinds = np.zeros(people, dtype=int)
+    names: tuple[str, ...] = ()
+    for name, codes in labels.items():
+        low, high = np.full(people, 2), np.full(people, -1)
+        np.minimum.at(low, who, codes)
+        np.maximum.at(high, who, codes)
+        if np.array_equal(low, high) and np.array_equal(np.unique(low), (0, 1)):
+            kinds, names = 2 * kinds + low, (*names, name)
+    return np.unique(kinds, return_inverse=True)[1], names
+
+
+def _evenly(order: Array, kinds: Array, random: np.random.Generator) -> Array:
+    """The same people in an order of which every stretch has about as much of each kind as the
+    whole: systematic sampling."""
+    kind = kinds[order]
+    sizes = np.bincount(kind)
+    rank = np.empty(len(order))
+    rank[np.argsort(kind, kind="stable")] = np.concatenate([np.arange(size) for size in sizes])
+    return order[np.argsort((rank + random.random(len(sizes))[kind]) / sizes[kind], kind="stable")]
+
+
+def _deal(
+    chosen: Array,
+    codes: tuple[int, ...],
+    shares: tuple[float, ...],
+    people: int,
+    seed: int,
+    kinds: Array | None = None,
+) -> Array:
+    """Deal the chosen people out over the codes in the given shares; every code gets at least
+    one."""
+    random = np.random.default_rng(seed)
+    order = random.permutation(chosen)
+    if kinds is not None and kinds.any():
+        order = _evenly(order, kinds, random)
+    inner = np.cumsum(shares)[:-1] / sum(shares) * len(order)
+    low, high = np.arange(1, len(codes)), len(order) - np.arange(len(codes) - 1, 0, -1)
+    apart = (
+        np.maximum.accumulate(np.round(inner).astype(int) - low) + low
+    )  # two cuts at one place would leave a part empty
+    cuts = np.clip(apart, low, np.maximum(low, high))
+    part = np.full(people, -1, dtype=np.int8)
+    for code, group in zip(codes, np.split(order, cuts), strict=True):
+        part[group] = code
+    return part

@@ -1,0 +1,156 @@
+"""A parquet or CSV file: what each column is, which one is the record itself, and what the others
+say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privet.core.errors import PrivetError
+from privet.data.assemble import assemble, check_columns
+from privet.data.cache import content_of, digest
+from privet.data.column_roles import Choice, choose, roles_of
+from privet.data.dataset import Dataset
+from privet.data.packing import Picture, pack
+from privet.data.schema_file import Layout
+from privet.data.vector_columns import as_windows, read_numbers
+
+_ROWS_AT_ONCE = 64
+
+
+def read_csv(path: Path, layout: Layout, progress: bool = True) -> Dataset:
+    frame = csv_frame(path)
+    check_columns(layout, frame.columns, path.name)
+    choice = choose(
+        {column: "plain" for column in frame.columns if column not in layout.drop},
+        frame,
+        layout,
+        path.name,
+    )
+    return _finish(path, choice, frame, layout, content_of([path]))
+
+
+def csv_frame(path: Path) -> pd.DataFrame:
+    """A CSV file with its own header, or one sentence. Columns without a name, such as pandas' row
+    numbers, are not data."""
+    try:
+        frame = pd.read_csv(path, low_memory=False)
+    except OSError as error:
+        raise PrivetError(f"Cannot read {path}: {error.strerror}.") from None
+    except (
+        pd.errors.EmptyDataError,
+        pd.errors.ParserError,
+        UnicodeDecodeError,
+        ValueError,
+    ) as error:
+        first = str(error).strip().splitlines()[0].rstrip(".")
+        raise PrivetError(
+            f"{path} cannot be read as CSV in UTF-8 with a header line ({first})."
+        ) from None
+    if not len(frame):
+        raise PrivetError(f"{path} has no rows under its header: add records.")
+    frame.columns = frame.columns.map(str)
+    return frame.drop(columns=[name for name in frame.columns if name.startswith("Unnamed: ")])
+
+
+def read_parquet(path: Path, layout: Layout, progress: bool = True) -> Dataset:
+    try:
+        with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+            return _read_parquet(path, file, layout, progress)
+    except pa.ArrowException as error:
+        raise PrivetError(
+            f"{path} cannot be read as parquet ({str(error).splitlines()[0].rstrip('.')})."
+        ) from None
+    except OSError as error:
+        raise PrivetError(f"Cannot read {path}: {error.strerror or error}.") from None
+
+
+def _read_parquet(path: Path, file: Any, layout: Layout, progress: bool) -> Dataset:
+    schema = file.schema_arrow
+    if twice := [name for name in schema.names if schema.names.count(name) > 1]:
+        raise PrivetError(f"{path} has two columns called '{twice[0]}': rename one.")
+    if not file.metadata.num_rows:
+        raise PrivetError(f"{path} has no rows: add records.")
+    roles = roles_of(file, [name for name in schema.names if not name.startswith("__index_level_")])
+    single = [name for name, role in roles.items() if role == "plain"]
+    check_columns(layout, single, path.name, beside=[name for name in roles if name not in single])
+    plain = _plain_frame(file, single)
+    choice = choose(
+        {name: role for name, role in roles.items() if name not in layout.drop},
+        plain,
+        layout,
+        path.name,
+    )
+    return _finish(path, choice, plain, layout, content_of([path]), file, progress)
+
+
+def _finish(
+    path: Path,
+    choice: Choice,
+    plain: pd.DataFrame,
+    layout: Layout,
+    content: str,
+    file: Any = None,
+    progress: bool = True,
+) -> Dataset:
+    x, where, masks, records = choice.x, f"The column '{choice.x}' of {path}", {}, None
+    if choice.modality == "image":
+        records = _pictures(path, file, str(x), content, layout.size, False, progress)
+        for mask in choice.masks:
+            masks[mask] = _pictures(path, file, mask, content, records.shape[2:], True, progress)[
+                :, 0
+            ]
+    elif choice.modality == "text":
+        records, plain = (
+            plain[x].fillna("").astype(str).to_numpy(dtype=object),
+            plain.drop(columns=[str(x)]),
+        )
+    elif x is not None:
+        numbers = read_numbers(file.read(columns=[x]).column(0), where, layout.dtype)
+        if choice.modality == "signal":
+            records = as_windows(numbers, layout.shape, where)
+        else:
+            flat = numbers.reshape(len(numbers), -1)
+            records = pd.DataFrame(flat, columns=[f"v{i}" for i in range(flat.shape[1])])
+    return assemble(
+        path.stem, choice.modality, records, plain, layout, content, masks, choice.notes
+    )
+
+
+def _pictures(
+    path: Path,
+    file: Any,
+    column: str,
+    content: str,
+    size: tuple[int, int] | None,
+    mask: bool,
+    progress: bool,
+) -> Any:
+    def one_by_one() -> Iterator[Picture]:
+        row = 0
+        for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=[column]):
+            for cell in batch.column(0):
+                row += 1
+                yield Picture(f"Row {row} of the column '{column}' in {path}", cell.as_py() or b"")
+
+    return pack(one_by_one, file.metadata.num_rows, digest(content, column), size, mask, progress)
+
+
+def _plain_frame(file: Any, names: list[str]) -> pd.DataFrame:
+    """The columns of single values as pandas knows them: categories as what they stand for,
+    decimals as floats."""
+    if not names:
+        return pd.DataFrame(index=pd.RangeIndex(file.metadata.num_rows))
+    table = file.read(columns=names)
+    for i, column in enumerate(table.schema):
+        if pa.types.is_dictionary(column.type):
+            table = table.set_column(i, column.name, table.column(i).cast(column.type.value_type))
+        elif pa.types.is_decimal(column.type):
+            table = table.set_column(i, column.name, table.column(i).cast(pa.float64()))
+    frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
+    return frame

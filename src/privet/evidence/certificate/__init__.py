@@ -1,0 +1,1 @@
+"""Bounds that no adversary can exceed, and the values of certificate.json."""

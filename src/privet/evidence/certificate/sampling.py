@@ -1,0 +1,95 @@
+"""The people that a bound is computed from: what their codes weigh, and how far such a sample may
+be from all people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.core.errors import PrivetError
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Distinct codes in a fixed order, so that neither the order of records nor the names of people
+    matter."""
+
+    codes: Array
+    """(n, d)"""
+    within: Array
+    """(n, k): weight of the code among the people of each value; columns sum to 1."""
+    joint: Array
+    """(n, k): weight of the code and value among all people; sums to 1."""
+    held: Array
+    """(people, k): weight of the person among the people of each value."""
+
+    @property
+    def people(self) -> tuple[int, ...]:
+        return tuple(int(n) for n in (self.held > 0).sum(0))
+
+    @staticmethod
+    def of(codes: Array, labels: Array, person: Array, k: int) -> Sample:
+        """Every person of a value weighs the same, and so does each of the person's records."""
+        everyone, who = np.unique(person, return_inverse=True)
+        records = np.bincount(who * k + labels, minlength=len(everyone) * k).reshape(-1, k)
+        held = (records > 0) / np.maximum((records > 0).sum(0), 1)
+        distinct, place = np.unique(
+            codes + 0.0, axis=0, return_inverse=True
+        )  # + 0.0 makes -0.0 the same code as 0.0
+
+        def gather(weights: Array) -> Array:
+            return np.bincount(place.ravel() * k + labels, weights, len(distinct) * k).reshape(
+                -1, k
+            )
+
+        within = gather(held[who, labels] / records[who, labels])
+        return Sample(
+            distinct, within, gather(1 / (records.sum(1)[who] * max(len(everyone), 1))), held
+        )
+
+    def prior(self, given: Sequence[float] | None) -> tuple[float, ...]:
+        """How frequent the values are: among these people, or as given."""
+        if given is None:
+            return tuple(float(p) for p in self.joint.sum(0))
+        if len(given) != self.within.shape[1] or min(given) < 0 or abs(sum(given) - 1) > 1e-9:
+            raise PrivetError("A prior holds one probability per value, and they sum to 1.")
+        return tuple(float(p) for p in given)
+
+    def at(self, prior: Sequence[float] | None) -> Array:
+        """(n, k): weight of the code and value at a prior that is given, or among all people."""
+        return self.joint if prior is None else self.within * np.asarray(prior)
+
+
+def checked(
+    codes: Array, labels: Array, person: Array, values: Sequence[str]
+) -> tuple[Array, Array, Array]:
+    """One code, one label and one person per record, or a sentence that says what is wrong."""
+    codes, labels, person = np.asarray(codes), np.asarray(labels), np.asarray(person)
+    codes = codes[:, None] if codes.ndim == 1 else codes
+    if codes.ndim != 2 or labels.shape != person.shape or labels.shape != codes.shape[:1]:
+        shapes = f"{codes.shape}, {labels.shape} and {person.shape}"
+        raise PrivetError(
+            f"A certificate needs one code, one label and one person per record, not {shapes}."
+        )
+    if len(labels) and (
+        labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= len(values)
+    ):
+        raise PrivetError(
+            f"Labels must be whole numbers from 0 to {len(values) - 1}: leave out records whose value is missing."
+        )
+    return codes, labels.astype(np.int64), person
+
+
+def hoeffding(influence: Array, delta: float) -> float:
+    """Hoeffding's slack for people (rows) with this influence under each value (columns);
+    certificate.py has the proof."""
+    several = bool(((influence > 0).sum(1) > 1).any())
+    spread = np.sqrt((influence**2).sum(0)).sum() if several else np.sqrt((influence**2).sum())
+    return float(spread) * math.sqrt(math.log((influence.shape[1] if several else 1) / delta) / 2)

@@ -1,0 +1,74 @@
+"""What `privet certify` says, as values: the layout of certificate.json."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from privet.core.errors import PrivetError
+from privet.core.files import write_text
+from privet.core.json_values import as_json, read
+from privet.evidence.figures import Certified, Figure
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one noise level would give."""
+
+    sigma: float
+    """The deviation of the noise; of symbols, how often one is replaced by another drawn at
+    random."""
+    bounds: dict[str, float | None]
+    """Per private attribute the certified bound; None: not certified."""
+    utility: dict[str, Figure]
+    """Per task the score of a quick model."""
+
+
+@dataclass(frozen=True)
+class Certification:
+    """What `privet certify` says: the layout of certificate.json."""
+
+    release: dict[str, Any]
+    """From the card: method, title, settings, private, sha256 of the release that was certified."""
+    data: dict[str, Any]
+    """name, modality, fingerprint."""
+    certificates: tuple[Certified, ...]
+    seconds: float
+    target: float | None = None
+    """The bound that noise was chosen for, on *select*."""
+    curve: tuple[Step, ...] = ()
+    """Each point holds with its confidence by itself: for looking, not for choosing."""
+    version: int = 1
+
+    @property
+    def met(self) -> bool:
+        """Whether every private attribute by itself came out at the target or below, one release of
+        a record being seen."""
+        own = {c.attribute: c.bound for c in self.certificates if c.releases == 1}
+        found = [own.get(str(name)) for name in self.release["private"]]
+        return self.target is not None and all(
+            bound is not None and bound <= self.target for bound in found
+        )
+
+    def to_json(self) -> str:
+        return as_json(self)
+
+    def save(self, path: str | Path) -> None:
+        write_text(Path(path), self.to_json() + "\n")
+
+    @staticmethod
+    def load(path: str | Path) -> Certification:
+        try:
+            found = cast(
+                Certification,
+                read(
+                    Certification, json.loads(Path(path).read_text(encoding="utf-8")), "certificate"
+                ),
+            )
+        except OSError as error:
+            raise PrivetError(f"Cannot read the certificate {path}: {error.strerror}.") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise PrivetError(f"{path} is not a certificate that Privet wrote: {error}.") from None
+        return found

@@ -1,0 +1,1 @@
+"""The server that takes released records."""

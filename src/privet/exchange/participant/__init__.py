@@ -1,0 +1,1 @@
+"""What a participant does: check a campaign, run its release, send, withdraw."""

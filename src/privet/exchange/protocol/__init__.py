@@ -1,0 +1,2 @@
+"""What collectors, owners and participants agree on: manifests, sealed envelopes, checks,
+requests."""

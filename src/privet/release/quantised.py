@@ -1,0 +1,57 @@
+"""A network that is an ONNX graph in int8: what `privet export --int8` makes of a release's own,
+and what an audit of it then attacks.
+
+The graph's bytes are the module's only state, so they are saved, hashed and loaded as weights are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from privet.nets.additive import Additive
+from privet.nets.registry import NETWORKS
+from privet.release.runtime import session
+
+
+class Quantised(nn.Module):
+    graph: Tensor
+
+    def __init__(self, size: int, shape: Sequence[int | None]) -> None:
+        super().__init__()
+        self.shape = tuple(shape)
+        self.register_buffer("graph", torch.zeros(size, dtype=torch.uint8))
+        self._session: Any = None
+
+    @staticmethod
+    def of(content: bytes, shape: Sequence[int | None]) -> Quantised:
+        module = Quantised(len(content), shape)
+        module.graph.copy_(torch.from_numpy(np.frombuffer(content, dtype=np.uint8).copy()))
+        return module
+
+    @property
+    def content(self) -> bytes:
+        return self.graph.cpu().numpy().tobytes()
+
+    def forward(self, x: Tensor, noise: Tensor | None = None) -> Tensor:
+        if self._session is None:
+            self._session = session(self.content)
+        inputs = {"x": x.cpu().numpy()} | ({} if noise is None else {"noise": noise.cpu().numpy()})
+        return torch.from_numpy(self._session.run(["z"], inputs)[0]).to(x.device)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the session, which cannot be copied; it is made again from the graph."""
+        return {**self.__dict__, "_session": None}
+
+
+def _int8(
+    schema: Any, size: int, shape: Sequence[int | None], scale: float | None = None
+) -> nn.Module:
+    return Quantised(size, shape) if scale is None else Additive(Quantised(size, shape), scale)
+
+
+NETWORKS["int8"] = _int8

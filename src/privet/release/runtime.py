@@ -1,0 +1,101 @@
+"""What it takes to run a release where people are: the card, the graph and the noise law, without
+PyTorch.
+
+PyTorch alone is 200 MB of memory and a second or two before the first record; running the exported
+graph needs none of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privet.core.errors import PrivetError
+from privet.data.known_attributes import schema_from_json
+from privet.data.schema import Schema
+from privet.release.noise import Noise
+
+VERSION = 1
+"""Version of the layout of a release folder."""
+
+FILES = {"weights": "weights.safetensors", "graph": "release.onnx"}
+
+
+@dataclass(frozen=True)
+class Runnable:
+    """A release whose graph does the work: its network is not built, and its weights are not
+    read."""
+
+    schema: Schema
+    shape: tuple[int | None, ...]
+    """Shape of one released record; None for a free axis."""
+    noise: Noise | None
+    card: dict[str, Any]
+
+    @property
+    def private(self) -> list[str]:
+        return list(self.card.get("private", []))
+
+    @staticmethod
+    def load(folder: Path) -> Runnable:
+        card = read_card(folder)
+        try:
+            noise = None if card["noise"] is None else Noise.from_json(card["noise"])
+            return Runnable(
+                schema_from_json(card["input"]), tuple(card["output"]["shape"]), noise, card
+            )
+        except (KeyError, TypeError) as error:
+            raise PrivetError(
+                f"The release in {folder} cannot be read ({error}); learn it again."
+            ) from None
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """The card of a release folder."""
+    try:
+        card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PrivetError(
+            f"There is no release in {folder}: it has no card.json. Make one with  privet learn."
+        ) from None
+    except (OSError, ValueError):
+        raise PrivetError(
+            f"The card of the release in {folder} cannot be read; learn it again."
+        ) from None
+    if not isinstance(card, dict) or card.get("version") != VERSION:
+        raise PrivetError(
+            f"The release in {folder} has a layout this Privet does not read (it reads version {VERSION})."
+        )
+    return card
+
+
+def read_graph(folder: Path) -> bytes:
+    """The ONNX graph of a release folder, checked against the card's hash."""
+    return read_part(folder, read_card(folder), "graph")
+
+
+def read_part(folder: Path, card: dict[str, Any], part: str) -> bytes:
+    try:
+        content = (folder / FILES[part]).read_bytes()
+    except OSError:
+        raise PrivetError(
+            f"The release in {folder} has no {FILES[part]}; learn it again."
+        ) from None
+    if hashlib.sha256(content).hexdigest() != card["sha256"][part]:
+        raise PrivetError(
+            f"{folder / FILES[part]} is not the file the card was written for; do not use this release."
+        )
+    return content
+
+
+def session(graph: bytes, threads: int = 0) -> Any:
+    """An onnxruntime session on the CPU, which is what a participant has."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])

@@ -1,0 +1,1 @@
+"""Audits and certificates as pages and sentences. Reads values only."""

@@ -1,0 +1,163 @@
+"""Sentences of the sections below the headlines: rebuilt records, people, undeclared attributes,
+fairness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from privet.evidence.figures import Audit, Fairness, Figure, People, Reading, Rebuilt
+from privet.evidence.formatting import (
+    UNKNOWN,
+    above,
+    is_number,
+    listed,
+    measured,
+    number,
+    percent,
+    times_in_100,
+)
+from privet.reporting import sentences as words
+
+
+def rebuilt_sentence(rebuilt: Rebuilt, noun: str = "records") -> str:
+    """How close a decoder came, and what the number means.
+
+    >>> rebuilt_sentence(Rebuilt("share of words rebuilt", 0.231, 400), "texts")
+    'Share of words rebuilt: 23 in 100, over 400 test texts.'
+    >>> print(rebuilt_sentence(Rebuilt("PSNR in dB", 14.21, 400), "pictures"))
+    PSNR in dB: 14.2, over 400 test pictures. Higher is closer to the original; ordinary compressed pictures reach 30 to 50 dB.
+    """
+    measure = rebuilt.measure.strip()
+    measure = measure[:1].upper() + measure[1:]
+    over = f"over {rebuilt.n:,} test {noun}" if rebuilt.n != 1 else f"over 1 test record ({noun})"
+    if rebuilt.n < 1 or not is_number(rebuilt.value):
+        return f"{measure}: {UNKNOWN}."
+    if measure.lower().startswith("psnr"):
+        meaning = (
+            "Higher is closer to the original; ordinary compressed pictures reach 30 to 50 dB."
+        )
+        return f"{measure}: {rebuilt.value:.1f}, {over}. {meaning}"
+    if measure.lower().startswith("share"):
+        if rebuilt.value < 0:  # variance explained can be negative: worse than the mean
+            return f"{measure}: below 0, {over}: the decoder does worse than the same answer for every record."
+        return f"{measure}: {times_in_100(rebuilt.value)} in 100, {over}."
+    return f"{measure}: {number(float(rebuilt.value))}, {over}."
+
+
+def decoders_sentence(rebuilt: Sequence[Rebuilt]) -> str:
+    """Who tried to rebuild the originals.
+
+    >>> decoders_sentence([Rebuilt("PSNR in dB", 14.2, 9, decoder="a residual decoder"), Rebuilt("PSNR in dB", 13, 9)])
+    'Two networks were trained to rebuild the original from what is released. The closest is a residual decoder.'
+    """
+    if len(rebuilt) == 1:
+        return "A network was trained to rebuild the original from what is released."
+    many = {2: "Two", 3: "Three", 4: "Four"}.get(len(rebuilt), str(len(rebuilt)))
+    return f"{many} networks were trained to rebuild the original from what is released. The closest is {rebuilt[0].decoder}."
+
+
+def people_sentence(people: People, noun: str = "records") -> str:
+    """What an attack on people found, for anyone.
+
+    >>> found = {"top_1": Figure(0.611, 0.5511, 0.669, 280, 1 / 280), "top_5": Figure(0.82, 0.77, 0.87, 280, 5 / 280)}
+    >>> print(people_sentence(People("re-identification", "cosine", found), "pictures").replace("; ", ";\\n"))
+    Of 280 people, one other picture is enough to find the right person first for 61 % (between 55 and 67);
+    guessing finds 0.4 %;
+    82 % are among the first five.
+    >>> asked = {"balanced_accuracy": Figure(0.52, 0.47, 0.57, 400, 0.5)}
+    >>> print(people_sentence(People("membership", "boosting", asked)).replace(", ", ",\\n"))
+    Whether a person was in the data it learned from is told right 52 times in 100 (between 47 and 57),
+    not distinguishable from guessing (50).
+    """
+    return _found_again(people, noun) if people.attack == "re-identification" else _member(people)
+
+
+def _found_again(people: People, noun: str) -> str:
+    top, five = people.figures.get("top_1"), people.figures.get("top_5")
+    if top is None or not measured(top):
+        return f"Whether people can be found again: {UNKNOWN}."
+    text = f"Of {top.n:,} people, one other {noun.removesuffix('s')} is enough to find the right person first for {_whole(top)}"
+    text += ", not distinguishable from guessing" if top.is_chance else ""
+    text += f"; guessing finds {percent(top.chance)} %"
+    if five is not None and measured(five):
+        text += f"; {times_in_100(five.value)} % are among the first five"
+    raw = people.raw.get("top_1")
+    return text + (
+        f"; from raw {noun} it is {times_in_100(raw.value)} %."
+        if raw is not None and measured(raw)
+        else "."
+    )
+
+
+def _member(people: People) -> str:
+    figure = people.figures.get("balanced_accuracy")
+    asked = "Whether a person was in the data it learned from"
+    if figure is None or not measured(figure):
+        return f"{asked}: {UNKNOWN}."
+    text = f"{asked} is told right {times_in_100(figure.value)} times in 100 {_between(figure)}"
+    guess = times_in_100(figure.chance)
+    text += (
+        f", not distinguishable from guessing ({guess})"
+        if figure.is_chance
+        else f"; guessing is right {guess} times"
+    )
+    raw = people.raw.get("balanced_accuracy")
+    return text + (
+        f"; from raw records it is {times_in_100(raw.value)}."
+        if raw is not None and measured(raw)
+        else "."
+    )
+
+
+def _between(figure: Figure) -> str:
+    return f"(between {times_in_100(figure.low, 'down')} and {times_in_100(figure.high, 'up')})"
+
+
+def _whole(figure: Figure) -> str:
+    return f"{times_in_100(figure.value)} % {_between(figure)}"
+
+
+def ranked(audit: Audit) -> list[Reading]:
+    """Undeclared attributes that were tried, the furthest above chance first."""
+    tried = [r for r in audit.undeclared if r.released]
+    return sorted(tried, key=lambda r: -above(r.worst.score))
+
+
+def readable(audit: Audit) -> list[Reading]:
+    """Those of them that are read beyond guessing."""
+    return [r for r in ranked(audit) if measured(r.worst.score) and not r.worst.score.is_chance]
+
+
+def undeclared_sentence(audit: Audit) -> str:
+    """How much else can be read, the worst three by name."""
+    tried, found = [r for r in ranked(audit) if measured(r.worst.score)], readable(audit)
+    if not tried:
+        return "Attributes that nobody named were tried, but too few test records have a label, or all have the same."
+    if not found:
+        return f"{len(tried):,} other attribute{'s were' if len(tried) > 1 else ' was'} tried, and none could be told from guessing."
+    named = listed([f"{r.attribute} ({words.in_tries(r, r.worst.score)})" for r in found[:3]])
+    return f"Of {len(tried):,} other attribute{'s' if len(tried) > 1 else ''}, {len(found):,} can be read beyond guessing: above all {named}."
+
+
+def fairness_sentence(one: Fairness) -> str:
+    """Whether the model for a task treats groups differently, beside the model on raw data; the
+    names are set before it.
+
+    >>> gap = {"demographic_parity_difference": Figure(0.121, 0.1, 0.14, 900, 0.0)}
+    >>> raw = {"demographic_parity_difference": Figure(0.083, 0.06, 0.1, 900, 0.0)}
+    >>> fairness_sentence(Fairness("smiling", "gender", gap, raw))
+    'it gives an answer up to 12.1 points more often in one group than in another (on raw data 8.3).'
+    """
+    says = {
+        "demographic_parity_difference": "gives an answer up to {} points more often in one group than in another",
+        "equalized_odds_difference": "is right or wrong up to {} points more often in one group than in another",
+    }
+    parts = []
+    for key, words_for in says.items():
+        figure, raw = one.released.get(key), one.raw.get(key)
+        if figure is not None and measured(figure):
+            also = (
+                f" (on raw data {percent(raw.value)})" if raw is not None and measured(raw) else ""
+            )
+            parts.append(words_for.format(percent(figure.value)) + also)
+    return f"it {'; it '.join(parts)}." if parts else f"{UNKNOWN}."

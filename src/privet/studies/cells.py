@@ -1,0 +1,133 @@
+"""A cell: one method with one choice of settings and one seed, learned and attacked. Its folder is
+named by its content.
+
+DIR/cells/SHA256/
+  cell.json        what it is; the folder's name is the SHA-256 of this, so the same work is never done twice
+  release/         what was learned (and, until then, the checkpoint)
+  learned.json     seconds of learning
+  audit/           audit.json and report.html
+  pictures.json    for pictures: some as they were, as released and as rebuilt
+  done.json        written last: seconds of the audit. With it the cell is done
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from privet.core.files import write_text
+from privet.core.version import __version__
+
+RAW = "raw"
+"""The method of the cell that attacks raw records, whose figures all others of the same question
+share."""
+
+Stage = Literal["new", "learned", "done"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where records come from, as the user names them."""
+
+    spec: str
+    schema: str | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    method: str
+    settings: dict[str, Any]
+    """All of the method's settings, the dial among them."""
+    seed: int
+    learned_on: Source
+    learned_print: str
+    """Fingerprint of the data that the release is learned from."""
+    private: tuple[str, ...]
+    tasks: tuple[str, ...]
+    """Tasks that the method is told of; none for methods that must not know any."""
+    without: tuple[str, ...]
+    """Columns that are no input, tasks above all: a release that hands a task's column on would
+    look useful."""
+    audited_on: Source
+    audited_print: str
+    hidden: tuple[str, ...]
+    """What `private` is called in the data of the audit."""
+    utility: tuple[str, ...]
+    battery: str
+    audit_seed: int = 0
+    rebuild: bool = True
+    """Whether decoders try to rebuild records, where the battery has any."""
+    brought: tuple[str, ...] = ()
+    """Digests of files that the settings name."""
+    # For people; no part of what the cell is.
+    question: str = field(default="", compare=False)
+    label: str = field(default="", compare=False)
+    dial: str = field(default="", compare=False)
+    budget: float | None = field(default=None, compare=False)
+
+    @property
+    def is_raw(self) -> bool:
+        return self.method == RAW
+
+    def content(self) -> dict[str, Any]:
+        """What the cell is: other words for the same work, such as another path to the same data,
+        are the same cell."""
+        told = {"question", "label", "dial", "budget", "learned_on", "audited_on"} | (
+            {"rebuild"} if self.rebuild else set()
+        )
+        return {
+            "privet": __version__,
+            **{key: value for key, value in asdict(self).items() if key not in told},
+        }
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the content."""
+        return hashlib.sha256(canonical(self.content()).encode()).hexdigest()
+
+    def folder(self, room: Path) -> Path:
+        return room / "cells" / self.key
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> Cell:
+        tuples = {
+            key: tuple(value[key])
+            for key in ("private", "tasks", "without", "hidden", "utility", "brought")
+        }
+        sources = {key: Source(**value[key]) for key in ("learned_on", "audited_on")}
+        return Cell(**{**value, **tuples, **sources})
+
+
+def canonical(value: Any) -> str:
+    """One spelling of a JSON value: sorted keys, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def stage(folder: Path) -> Stage:
+    """How far a cell has come, by what is in its folder; files appear there whole or not at all."""
+    if (folder / "done.json").is_file() and (folder / "audit" / "audit.json").is_file():
+        return "done"
+    return (
+        "learned"
+        if (folder / "learned.json").is_file() and (folder / "release" / "card.json").is_file()
+        else "new"
+    )
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_seconds(path: Path) -> float | None:
+    """Seconds that `learned.json` or `done.json` tells; None where there is no such file."""
+    try:
+        return float(json.loads(path.read_text(encoding="utf-8"))["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

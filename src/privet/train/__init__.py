@@ -1,0 +1,1 @@
+"""The training loop of all methods: players, phases, steps, batches, checkpoints."""

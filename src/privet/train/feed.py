@@ -1,0 +1,170 @@
+"""Feed: encoded records and their labels, as batches on the device.
+
+What fits stays on the device; what does not is read from the memory-mapped cache one batch ahead,
+in a thread.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from privet.data.dataset import Array
+from privet.data.schema import PAD, Inputs
+from privet.nets.device import Lane
+
+SHARE_OF_GPU = 0.3
+"""Of the free memory of a GPU, how much records may take to stay there."""
+SORTED = 50
+"""Batches of texts that are sorted by length together."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    x: Tensor
+    labels: dict[str, Tensor]
+    """int64 codes with -1 for missing; uint8 (n, height, width) for masks."""
+
+
+_Item = tuple[Batch, torch.cuda.Event | None] | BaseException | None
+"""What a reader hands over: a batch and when it is there, an error, or the end."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Positions of records, here and on the device: sent there once, and cut into batches without a
+    word from here."""
+
+    here: Array
+    there: Tensor
+
+    def __len__(self) -> int:
+        return len(self.here)
+
+    def __getitem__(self, part: slice) -> Places:
+        return Places(self.here[part], self.there[part])
+
+
+class Feed:
+    def __init__(self, inputs: Inputs, labels: Mapping[str, Array], device: torch.device) -> None:
+        self.inputs, self.device = inputs, device
+        self.labels = {
+            name: torch.as_tensor(np.asarray(column), device=device)
+            for name, column in labels.items()
+        }
+        self.lengths = (
+            (inputs[:] != PAD).sum(1)
+            if inputs.array.dtype == np.int64 and inputs.array.ndim == 2
+            else None
+        )
+        self.resident = self._load() if self._fits() else None
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def places(self, positions: Array) -> Places:
+        return Places(positions, torch.as_tensor(positions, device=self.device))
+
+    def order(self, positions: Array, size: int, rng: np.random.Generator) -> Array:
+        """These positions, in random order already, in the order that an epoch's batches of `size`
+        are cut from.
+
+        Texts of like length come together, so that little of a batch is padding: sorted within
+        random groups of SORTED batches, and the batches shuffled. Each comes once, as before; what
+        is left over for no whole batch was chosen before their lengths were seen.
+        """
+        if self.lengths is None:
+            return positions
+        whole = positions[: len(positions) // size * size]
+        group = np.arange(len(whole)) // (SORTED * size)
+        batches = whole[np.lexsort((self.lengths[whole], group))].reshape(-1, size)
+        return rng.permutation(batches).ravel()
+
+    def batch(self, index: Array | Places) -> Batch:
+        """The records at these positions; texts are cut to the longest of the batch."""
+        at = index if isinstance(index, Places) else self.places(index)
+        x = (
+            self._sent(torch.from_numpy(self.inputs[at.here]))
+            if self.resident is None
+            else self.resident[at.there]
+        )
+        if self.lengths is not None:
+            x = x[:, : int(self.lengths[at.here].max(initial=1))]
+        if x.dim() == 4:
+            x = x.contiguous(memory_format=torch.channels_last)
+        return Batch(x, {name: column[at.there] for name, column in self.labels.items()})
+
+    def _sent(self, x: Tensor) -> Tensor:
+        """On the device; to a GPU from memory that it reads by itself, so that nobody waits for the
+        copy."""
+        return (
+            x.pin_memory().to(self.device, non_blocking=True)
+            if self.device.type == "cuda"
+            else x.to(self.device)
+        )
+
+    def batches(self, indices: Iterable[Array | Places]) -> Iterator[Batch]:
+        """One batch per index; read ahead in a thread where records come from disk."""
+        if self.resident is not None:
+            yield from map(self.batch, indices)
+            return
+        ready: queue.Queue[_Item] = queue.Queue(maxsize=2)
+        stop, lane = threading.Event(), Lane(self.device)
+
+        def read() -> None:
+            try:
+                with lane.aside():
+                    for index in indices:
+                        if not _put(ready, (self.batch(index), lane.mark()), stop):
+                            return
+                _put(ready, None, stop)
+            except BaseException as error:
+                _put(ready, error, stop)
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        try:
+            while (item := ready.get()) is not None:
+                if isinstance(item, BaseException):
+                    raise item
+                batch, mark = item
+                lane.join(mark, [batch.x, *batch.labels.values()])
+                yield batch
+        finally:
+            stop.set()
+            thread.join()
+
+    def _fits(self) -> bool:
+        if self.device.type == "cuda":
+            free, _ = torch.cuda.mem_get_info(self.device)
+            return self.inputs.nbytes < SHARE_OF_GPU * free
+        return self.inputs.rows is None and not isinstance(self.inputs.array, np.memmap)
+
+    def _load(self) -> Tensor:
+        """All records on the device, in steps that never hold more than one chunk twice."""
+        if self.device.type == "cpu":
+            return torch.from_numpy(np.asarray(self.inputs.array))
+        first = torch.from_numpy(np.ascontiguousarray(self.inputs[:1]))
+        held = torch.empty(
+            (len(self.inputs), *first.shape[1:]), dtype=first.dtype, device=self.device
+        )
+        for start in range(0, len(held), 4096):
+            chunk = self.inputs[np.arange(start, min(start + 4096, len(held)))]
+            held[start : start + len(chunk)] = torch.from_numpy(chunk).to(self.device)
+        return held
+
+
+def _put(ready: queue.Queue[_Item], item: _Item, stop: threading.Event) -> bool:
+    while not stop.is_set():
+        try:
+            ready.put(item, timeout=0.1)
+            return True
+        except queue.Full:
+            continue
+    return False

@@ -1,0 +1,293 @@
+"""Releasing files: the same bytes however a file is cut, no more in memory than a few chunks, and
+nothing read that is not needed."""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from privet.core.errors import PrivetError
+from privet.core.parallel_map import in_order
+from privet.data.arrow_encoding import encode_batch
+from privet.data.known_attributes import Given, Known
+from privet.data.schema import Column, ImageSchema, TableSchema, TextSchema, learn_schema
+from privet.data.stream import chunks_of_file
+from privet.nets import registry as nets
+from privet.release.apply import BATCH, apply, at_once, chunk_rows
+from privet.release.noise import UNIT, Noise
+from privet.release.release import Release
+from small import small
+
+apply_file = sys.modules[
+    "privet.release.apply"
+]  # the name privet.release.apply may be the function
+ROWS = 2 * BATCH + 37
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> tuple[Path, Path, Release]:
+    """A hedge release of rows that has learned nothing, and a file of rows over two and a half
+    batches, in uneven row groups."""
+    folder = tmp_path_factory.mktemp("table")
+    data = small("table", ROWS)
+    torch.manual_seed(0)
+    schema, settings = learn_schema(data, ["u", "y"]), {"dims": 2, "sigma": 0.4, "width": 0.1}
+    card = {"method": "hedge", "private": ["u"]}
+    release = Release(
+        schema,
+        ("hedge", settings),
+        nets.build("hedge", schema, settings),
+        Noise("gaussian", (2,), 0.4),
+        card,
+    )
+    release.save(folder / "release")
+    data.records.assign(name=[f"p{i}" for i in range(ROWS)]).to_parquet(
+        folder / "in.parquet", row_group_size=100
+    )
+    return folder / "release", folder / "in.parquet", release
+
+
+def _numbers(path: Path) -> np.ndarray:
+    return np.stack(
+        [np.asarray(line, dtype=np.float32) for line in pq.read_table(path)["z"].to_pylist()]
+    )
+
+
+def test_a_file_is_released_as_its_records_are(table, tmp_path):
+    folder, path, release = table
+    z = _numbers(apply(folder, [path], tmp_path / "out.parquet", ["name"], seed=3, progress=False))
+    wanted = release(release.schema.encode(pd.read_parquet(path)), seed=3, batch=BATCH)
+    np.testing.assert_allclose(z, wanted, atol=2e-4)  # a step of the grid
+    assert pq.read_table(tmp_path / "out.parquet")["name"].to_pylist() == [
+        f"p{i}" for i in range(ROWS)
+    ]
+
+
+@pytest.mark.parametrize(
+    "changed", [{"CHUNK": BATCH}, {"FLYING_BYTES": 1}, {"GROUP_BYTES": 1, "CHUNK": BATCH}], ids=str
+)
+def test_how_a_file_is_cut_changes_no_byte_of_a_record(table, tmp_path, monkeypatch, changed):
+    folder, path, _ = table
+    before = _numbers(apply(folder, [path], tmp_path / "one.parquet", seed=3, progress=False))
+    for name, value in changed.items():
+        monkeypatch.setattr(apply_file, name, value)
+    monkeypatch.setattr(apply_file, "cores", lambda: 3)
+    np.testing.assert_array_equal(
+        before, _numbers(apply(folder, [path], tmp_path / "two.parquet", seed=3, progress=False))
+    )
+    other = _numbers(apply(folder, [path], tmp_path / "three.parquet", seed=4, progress=False))
+    assert (np.abs(before - other) > 1e-3).mean() > 0.9
+
+
+def test_the_same_seed_gives_the_same_file(table, tmp_path):
+    folder, path, _ = table
+    for name in ("one", "two"):
+        apply(folder, [path], tmp_path / f"{name}.parquet", ["name"], seed=3, progress=False)
+    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
+
+
+def test_releasing_needs_the_graph_and_not_the_weights(table, tmp_path):
+    folder, path, _ = table
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("card.json", "release.onnx"):
+        (copy / name).write_bytes((folder / name).read_bytes())
+    z, again = (
+        _numbers(apply(one, [path], tmp_path / "out.parquet", seed=3, progress=False))
+        for one in (folder, copy)
+    )
+    np.testing.assert_array_equal(z, again)
+    (copy / "release.onnx").write_bytes((folder / "release.onnx").read_bytes() + b"\0")
+    with pytest.raises(PrivetError, match="not the file the card was written for"):
+        apply(copy, [path], tmp_path / "out.parquet", progress=False)
+
+
+@pytest.mark.parametrize("law", UNIT)
+def test_noise_can_begin_in_the_middle(law):
+    noise = Noise(law, (3, None), 1.0)
+    whole = noise.draw(20, 5, seed=7)
+    np.testing.assert_array_equal(whole[5:9], noise.draw(4, 5, seed=7, skip=5))
+    assert not np.array_equal(whole[:4], noise.draw(4, 5, seed=8))
+    assert len(np.unique(whole)) == whole.size
+
+
+def test_noise_in_pieces_is_noise_at_once(monkeypatch):
+    noise = Noise("gaussian", (1000,), 1.0)
+    whole = noise.draw(7, seed=1)
+    monkeypatch.setattr("privet.release.noise.PIECE", 64)
+    np.testing.assert_array_equal(whole, noise.draw(7, seed=1))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        ImageSchema(3, 64, 64),
+        ImageSchema(3, 218, 178),
+        ImageSchema(3, 4000, 3000),
+        TextSchema(("a",)),
+        TableSchema((Column("a"),)),
+        TableSchema(tuple(Column(f"v{i}") for i in range(20_000))),
+    ],
+    ids=lambda s: f"{s.modality} {s.shape}",
+)
+def test_batches_of_the_graph_fit_into_those_of_the_noise(schema):
+    few, rows = at_once(schema), chunk_rows(schema)
+    assert BATCH % few == 0 and few >= 1 and rows % few == 0 and rows >= few
+    assert schema.modality != "text" or few == BATCH  # a text is padded to the longest of its batch
+
+
+def test_only_a_few_results_are_made_ahead():
+    begun, lock = [], threading.Lock()
+
+    def work(item: int) -> int:
+        with lock:
+            begun.append(item)
+        return item
+
+    for taken in in_order(work, range(50), workers=4, ahead=5):
+        assert len(begun) <= taken + 7
+    assert sorted(begun) == list(range(50))
+
+
+def test_the_first_error_in_order_is_the_one_that_is_raised():
+    def work(item: int) -> int:
+        if item >= 3:
+            raise PrivetError(f"item {item}")
+        return item
+
+    found = []
+    with pytest.raises(PrivetError, match="item 3"):
+        for item in in_order(work, range(100), workers=4, ahead=8):
+            found.append(item)
+    assert found == [0, 1, 2]
+
+
+def test_columns_that_nobody_asked_for_are_not_read(table, monkeypatch):
+    _, path, release = table
+    seen = []
+    read = pq.ParquetFile.iter_batches
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "iter_batches",
+        lambda *a, columns=None, **k: seen.append(columns) or read(*a, columns=columns, **k),
+    )
+    for chunk in chunks_of_file(release.schema, path, [], None, BATCH):
+        x, beside = chunk.encode()
+        assert len(x) == len(beside) and not len(beside.columns)
+    assert (
+        seen[-1] is not None
+        and "name" not in seen[-1]
+        and set(seen[-1]) == {c.name for c in release.schema.columns}
+    )
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["b", "a", None, "c", "", "a"], [1, 0, 2, 2, 1, 5], [True, False, True, True, False, False]],
+    ids=["words", "numbers", "yes"],
+)
+def test_a_category_is_found_alike_in_any_kind_of_column(values):
+    column = Column("c", values=("a", "b", "1", "2", "True"))
+    plain = pd.Series(values, dtype=object)
+    narrow = pd.Series(values)
+    np.testing.assert_array_equal(column.encode(plain), column.encode(narrow))
+    for row, value in zip(column.encode(narrow), values, strict=True):
+        assert row.tolist() == [float(str(value) == known) for known in column.values]
+
+
+WORDS = ["b", "a", None, "c", "", "not known", "a", "1"]
+COLUMNS = {
+    "words": pa.array(WORDS),
+    "long words": pa.array(WORDS, pa.large_string()),
+    "a dictionary": pa.array(WORDS).dictionary_encode(),
+    "no words": pa.array([None] * 8, pa.string()),
+    "floats": pa.array([1.0, np.nan, None, np.inf, -np.inf, 2.5, -0.0, 3.0]),
+    "short floats": pa.array(np.arange(8) / 7, pa.float32()),
+    "integers": pa.array([1, 2, 3, 0, -5, 1, 2, 7]),
+    "integers with gaps": pa.array([1, 2, None, 0, -5, 1, 2, 7]),
+    "bytes": pa.array([1, 2, 255, 0, 5, 1, 2, 7], pa.uint8()),
+    "yes or no": pa.array([True, False, None, True, True, False, True, False]),
+    "dates": pa.array([datetime.date(2020, 1, day) for day in range(1, 9)]),
+    "nothing": pa.nulls(8),
+}
+
+
+@pytest.mark.parametrize(
+    "values", [(), ("1", "2", "True", "a", "b", "1.0", "2020-01-02")], ids=["number", "category"]
+)
+@pytest.mark.parametrize("cells", COLUMNS.values(), ids=COLUMNS)
+def test_a_batch_is_encoded_as_its_frame_is(cells, values):
+    """Whatever a file holds where the schema has a number or a category, in one piece or in
+    several."""
+    schema = TableSchema(
+        (
+            Column("first", 1.0, 2.0),
+            Column("it", 0.5, 3.0, values),
+            Column("last", values=("x", "y")),
+        )
+    )
+    part = pa.table(
+        {"last": ["y", "x", None, "z", "x", "x", "y", "y"], "it": cells, "first": np.arange(8.0)}
+    )
+    wanted = schema.encode(part.to_pandas())
+    assert len(np.unique(wanted)) > 1
+    pieces = pa.concat_tables([part.slice(0, 3), part.slice(3)])
+    for given in (part, pieces, part.to_batches()[0]):
+        np.testing.assert_array_equal(encode_batch(schema, given), wanted)
+    np.testing.assert_array_equal(
+        encode_batch(schema, part.slice(2, 4)), schema.encode(part.slice(2, 4).to_pandas())
+    )
+    assert encode_batch(schema, part.slice(0, 0)).shape == (0, wanted.shape[1])
+
+
+def test_whole_numbers_that_pandas_wrote_with_gaps_stay_whole(tmp_path):
+    """They are categories called 1 and 2, not 1.0 and 2.0: the file says that they were of a kind
+    that has gaps."""
+    pd.DataFrame({"c": pd.array([1, None, 2], dtype="Int64")}).to_parquet(tmp_path / "in.parquet")
+    schema = TableSchema((Column("c", values=("1", "2")),))
+    (chunk,) = chunks_of_file(schema, tmp_path / "in.parquet", [], None, BATCH)
+    assert chunk.encode()[0].tolist() == [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
+
+
+def test_what_a_file_lacks_is_said(table, tmp_path):
+    folder, path, release = table
+    given = Given(release.schema, (Known("u", ("no", "yes")),))
+    with pytest.raises(PrivetError, match="uses 'u' of every record"):
+        [chunk.encode() for chunk in chunks_of_file(given, path, [], None, BATCH)]
+    with pytest.raises(PrivetError, match="'nosuch'"):
+        apply(folder, [path], tmp_path / "out.parquet", column="nosuch", progress=False)
+    first = release.schema.columns[0].name
+    pd.read_parquet(path).drop(columns=first).to_parquet(tmp_path / "in.parquet")
+    with pytest.raises(PrivetError, match=f"needs the column '{first}'"):
+        apply(folder, [tmp_path / "in.parquet"], tmp_path / "out.parquet", progress=False)
+
+
+def test_releasing_does_not_load_pytorch(table, tmp_path):
+    """It would cost more memory than a million rows do."""
+    folder, path, _ = table
+    code = "import sys; from privet.release.apply import apply; apply(*sys.argv[1:2], sys.argv[2:3], sys.argv[3]); sys.exit('torch' in sys.modules)"
+    subprocess.run(
+        [sys.executable, "-c", code, folder, path, tmp_path / "out.parquet"], check=True, timeout=60
+    )
+
+
+def test_released_numbers_are_not_packed_and_kept_words_are(table, tmp_path):
+    folder, path, _ = table
+    found = pq.ParquetFile(
+        apply(folder, [path], tmp_path / "out.parquet", ["name"], seed=3, progress=False)
+    ).metadata.row_group(0)
+    packed = {
+        found.column(i).path_in_schema.split(".")[0]: found.column(i).compression
+        for i in range(found.num_columns)
+    }
+    assert packed == {"name": "SNAPPY", "z": "UNCOMPRESSED"}
