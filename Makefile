@@ -12,13 +12,17 @@ BIN := .venv/bin
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint format environment web bench bench-check clean
+.PHONY: help demo test test-system lint format environment web docs wheel wheel-check bench bench-check clean
 
 help:
 	@echo "make demo     set up .venv, run the whole story on built-in data, print the report's path"
 	@echo "make test     set up .venv with the development tools, then lint, types, tests and doctests"
+	@echo "make test-system  tests with a browser, PostgreSQL, a Ray cluster and an S3 server (make web first)"
 	@echo "make lint     ruff and mypy only"
 	@echo "make web      build the participant's and the collector's page into the package (needs npm)"
+	@echo "make docs     build the site with the API reference into out/site; a broken link fails"
+	@echo "make wheel    build a wheel with the pages into dist (needs npm)"
+	@echo "make wheel-check  install that wheel into empty environments, and run demo, serve, share and apply there"
 	@echo "make bench    how fast Privet is, as ratios to named references in one run; writes out/bench.json"
 	@echo "make bench-check  the same, and fail where a ratio is worse than benchmarks/ratios.json by a factor of 1.5"
 	@echo "make format   let ruff put the code in shape"
@@ -30,7 +34,12 @@ demo: .venv/.installed
 
 test: lint
 	@echo "== pytest: tests and the examples in docstrings, two at a time"
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope -m "not system"
+
+# What is not on the machine is skipped, and pytest says so.
+test-system: .venv/.installed-dev
+	@echo "== pytest: tests that start a browser, a database, a cluster or an object store"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope -m system -rs tests
 
 lint: .venv/.installed-dev
 	@echo "== ruff check"
@@ -55,8 +64,23 @@ format: .venv/.installed-dev
 
 environment: .venv/.installed-dev
 
-web: web/node_modules/.installed
-	@$(PYTHON) web/build.py
+web: web/node_modules/.installed .venv/.installed
+	@$(BIN)/python web/build.py
+
+docs: .venv/.installed-dev
+	@echo "== mkdocs: the site, in out/site"
+	@$(BIN)/mkdocs build --strict --quiet
+
+# The date in the wheel is the commit's, so that one commit gives one wheel.
+wheel: web
+	@echo "== Building the wheel"
+	@rm -rf build dist
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || date +%s) \
+	  $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	@ls -l dist
+
+wheel-check: wheel
+	@$(BIN)/python .ci/check_wheel.py dist/*.whl
 
 web/node_modules/.installed: web/package.json
 	@echo "== Fetching onnxruntime-web and libsodium"
@@ -67,7 +91,7 @@ web/node_modules/.installed: web/package.json
 .venv/.installed: pyproject.toml
 	$(call venv)
 	@echo "== Installing Privet into .venv (the first time this downloads PyTorch and takes minutes)"
-	@$(BIN)/python -m pip install --quiet --editable .
+	@$(BIN)/python -m pip install --quiet --editable '.[learn]'
 	@touch $@
 
 .venv/.installed-dev: pyproject.toml

@@ -2,6 +2,7 @@
 
 What is written by others is copied from node_modules only if it has the SHA-256 in third-party.json. Every file gets a hash that the
 browser checks: scripts and styles by `integrity` in the page, everything by the service worker, the runtime where it is fetched.
+Licences are copied with what they are for, and sbom.cdx.json lists all parts (a bill of materials in CycloneDX's format).
 """
 
 from __future__ import annotations
@@ -9,20 +10,26 @@ from __future__ import annotations
 import argparse
 import base64
 import hashlib
+import importlib.util
 import json
 import re
 import shutil
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
-PAGES = HERE.parent / "src" / "privet" / "exchange" / "pages"
+ROOT = HERE.parent
+PAGES = ROOT / "src" / "privet" / "exchange" / "pages"
 WASM = "vendor/ort-wasm-simd-threaded.wasm"
 PAGES_OF = ("participant.html", "collector.html")
 PARTICIPANT = "/c/page"
 """Where the worker fetches the participant's page, which is the same for every campaign."""
 KEPT = (".js", ".mjs", ".wasm", ".css", ".svg")
+BUNDLED = {"onnxruntime-web": ("onnxruntime-common",)}
+"""Packages inside the file of another one, as that file's source map says."""
 IMPORT = re.compile(r"""(?:from|import)\s*["'](\./[^"']+)["']""")
 
 
@@ -41,6 +48,8 @@ def build(modules: Path, out: Path) -> list[Path]:
                 _page((HERE / page).read_text(encoding="utf-8"), static), encoding="utf-8"
             )
         _worker(new)
+        bill = json.dumps(materials(modules, static / "vendor"), indent=2)
+        (new / "sbom.cdx.json").write_text(bill + "\n", encoding="utf-8")
         (new / ".gitignore").write_text("*\n", encoding="utf-8")
         if out.exists():
             shutil.rmtree(out)
@@ -75,6 +84,103 @@ def _vendor(modules: Path, target: Path) -> None:
             content = content.replace(b'from"libsodium"', b'from"./libsodium.mjs"')
         short = f"LICENSE.{name.split('/')[0]}" if source.name == "LICENSE" else source.name
         (target / short).write_bytes(content)
+    # The npm package has no licence file. The Python package of the same project has all of them.
+    runtime = importlib.util.find_spec("onnxruntime")
+    if runtime is None or runtime.origin is None:
+        raise SystemExit(
+            "The licences of ONNX Runtime are copied from the Python package onnxruntime: install it first."
+        )
+    shutil.copy(Path(runtime.origin).with_name("LICENSE"), target / "LICENSE.onnxruntime")
+    notices = Path(runtime.origin).with_name("ThirdPartyNotices.txt")
+    shutil.copy(notices, target / "ThirdPartyNotices.onnxruntime.txt")
+
+
+def materials(modules: Path, vendor: Path) -> dict[str, Any]:
+    """A bill of materials: the JavaScript in the wheel, and the Python packages that pip adds.
+
+    The former are there with version, licence and the SHA-256 of every file, the latter with what
+    pyproject.toml asks for: their versions are chosen where Privet is installed.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    source = (ROOT / "src" / "privet" / "core" / "version.py").read_text(encoding="utf-8")
+    version = re.search(r'^__version__ = "(.+)"$', source, re.MULTILINE)
+    assert version is not None
+    this = f"pkg:pypi/{project['name']}@{version[1]}"
+    files: dict[str, list[Path]] = {}
+    for name in json.loads((HERE / "third-party.json").read_text(encoding="utf-8")):
+        copy = vendor / Path(name).name
+        files.setdefault(name.split("/")[0], []).extend([copy] if copy.suffix else [])
+    scripts = [
+        _script(modules, name, files.get(name, []))
+        for package in files
+        for name in (package, *BUNDLED.get(package, ()))
+    ]
+    groups = {"": project["dependencies"], **project["optional-dependencies"]}
+    asked = [
+        _asked(requirement, extra)
+        for extra, requirements in groups.items()
+        for requirement in requirements
+        if extra not in ("dev", "docs") and not requirement.startswith("privet[")
+    ]
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {
+            "component": {
+                "type": "library",
+                "bom-ref": this,
+                "name": project["name"],
+                "version": version[1],
+                "description": project["description"],
+                "licenses": [{"license": {"id": project["license"]}}],
+                "purl": this,
+            }
+        },
+        "components": scripts + asked,
+        "dependencies": [{"ref": this, "dependsOn": [part["bom-ref"] for part in scripts + asked]}],
+    }
+
+
+def _script(modules: Path, name: str, files: list[Path]) -> dict[str, Any]:
+    about = json.loads((modules / name / "package.json").read_text(encoding="utf-8"))
+    parts = [
+        {
+            "type": "file",
+            "bom-ref": f"{name}/{path.name}",
+            "name": path.name,
+            "hashes": [
+                {"alg": "SHA-256", "content": hashlib.sha256(path.read_bytes()).hexdigest()}
+            ],
+        }
+        for path in files
+    ]
+    this = f"pkg:npm/{name}@{about['version']}"
+    return {
+        "type": "library",
+        "bom-ref": this,
+        "name": name,
+        "version": about["version"],
+        "licenses": [{"license": {"id": about["license"]}}],
+        "purl": this,
+        "scope": "required",
+        **({"components": parts} if parts else {}),
+    }
+
+
+def _asked(requirement: str, extra: str) -> dict[str, Any]:
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert match is not None, requirement
+    purl = f"pkg:pypi/{match[0].lower().replace('_', '-')}"
+    properties = {"privet:requirement": requirement, **({"privet:extra": extra} if extra else {})}
+    return {
+        "type": "library",
+        "bom-ref": f"{purl}#{extra}" if extra else purl,
+        "name": match[0],
+        "purl": purl,
+        "scope": "optional" if extra else "required",
+        "properties": [{"name": key, "value": value} for key, value in properties.items()],
+    }
 
 
 def _page(text: str, static: Path) -> str:

@@ -25,6 +25,8 @@ from privet.exchange.collector.blobs import Blob, Disk, blob_name
 from privet.exchange.collector.commits import Commits, Offer, Receipt, Refused
 from privet.exchange.collector.store import Store
 
+pytestmark = pytest.mark.system
+
 
 def prepared(folder: Path, db: str | None = None, size: int = 16) -> tuple[World, Store]:
     folder.mkdir(exist_ok=True)

@@ -17,6 +17,8 @@ from privet.exchange.collector.models import Base
 from privet.exchange.collector.retention import sweep
 from privet.exchange.collector.store import Store
 
+pytestmark = pytest.mark.system
+
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_the_migrations_end_in_the_tables_of_the_models(

@@ -47,6 +47,7 @@ from privet.release.noise import UNIT, Noise
 from privet.release.runtime import session
 
 pytestmark = [
+    pytest.mark.system,
     pytest.mark.skipif(
         CHROMIUM is None,
         reason="there is no Chromium on this machine: on Debian, install the package chromium",

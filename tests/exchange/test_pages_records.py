@@ -48,6 +48,7 @@ sys.path.append(str(Path(__file__).parents[1] / "reporting"))
 from example_audits import full
 
 pytestmark = [
+    pytest.mark.system,
     pytest.mark.skipif(
         CHROMIUM is None,
         reason="there is no Chromium on this machine: on Debian, install the package chromium",

@@ -33,6 +33,8 @@ from privet.studies.compare import Comparison, compare_to
 from privet.train.game import Run
 from small import small
 
+pytestmark = pytest.mark.system
+
 SMALL = 80 * 2**20
 SETTINGS = [
     "tiprdc.width=0.05",

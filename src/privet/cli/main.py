@@ -62,12 +62,20 @@ Out = Annotated[Path, typer.Option("--out", help="Folder for the results")]
 
 
 @app.command(epilog="Example:  privet demo")
-def demo(folder: Out = Path("privet-demo"), seed: Seed = 0, device: Device = "auto") -> None:
+def demo(
+    folder: Out = Path("privet-demo"),
+    seed: Seed = 0,
+    device: Device = "auto",
+    records: Annotated[
+        int,
+        typer.Option(min=400, help="Portraits to draw: fewer are quicker, with wider intervals"),
+    ] = 4000,
+) -> None:
     """The whole story on built-in data: learn a release, attack it, write a report. About two
     minutes."""
     from privet.studies.demo import run
 
-    out.print(f"Open the report:  {run(folder, seed, device)}", markup=False)
+    out.print(f"Open the report:  {run(folder, seed, device, records)}", markup=False)
 
 
 @data_app.command("show", epilog="Example:  privet data show portraits:4000")

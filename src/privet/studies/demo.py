@@ -24,14 +24,14 @@ from privet.reporting import certificate
 from privet.reporting.page import report as write_report
 from privet.train.game import Run
 
-RECORDS, PRIVATE, TASK = 4000, "beard", "hat"
+PRIVATE, TASK = "beard", "hat"
 
 
-def run(folder: Path, seed: int = 0, device: str = "auto") -> Path:
+def run(folder: Path, seed: int = 0, device: str = "auto", records: int = 4000) -> Path:
     """Returns the path of the report."""
     writable_folder(folder)
-    console.print(f"Drawing {RECORDS:,} portraits of people who do not exist ...")
-    data = portraits(RECORDS, seed)
+    console.print(f"Drawing {records:,} portraits of people who do not exist ...")
+    data = portraits(records, seed)
 
     def learn(method: Method, utility: list[str]) -> Release:
         release = method.fit(data, [PRIVATE], utility, run=Run(device=device))
