@@ -12,21 +12,23 @@ BIN := .venv/bin
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-system lint format environment web docs wheel wheel-check bench bench-check clean
+.PHONY: help demo test test-system lint format environment web docs wheel wheel-check \
+  bench bench-check clean
 
 help:
-	@echo "make demo     set up .venv, run the whole story on built-in data, print the report's path"
-	@echo "make test     set up .venv with the development tools, then lint, types, tests and doctests"
-	@echo "make test-system  tests with a browser, PostgreSQL, a Ray cluster and an S3 server (make web first)"
-	@echo "make lint     ruff and mypy only"
-	@echo "make web      build the participant's and the collector's page into the package (needs npm)"
-	@echo "make docs     build the site with the API reference into out/site; a broken link fails"
-	@echo "make wheel    build a wheel with the pages into dist (needs npm)"
-	@echo "make wheel-check  install that wheel into empty environments, and run demo, serve, share and apply there"
-	@echo "make bench    how fast Privet is, as ratios to named references in one run; writes out/bench.json"
-	@echo "make bench-check  the same, and fail where a ratio is worse than benchmarks/ratios.json by a factor of 1.5"
-	@echo "make format   let ruff put the code in shape"
-	@echo "make clean    remove .venv and the caches"
+	@echo "make demo         set up .venv, run the whole story on built-in data, name the report"
+	@echo "make test         set up .venv with all tools, then lint, types, tests and doctests"
+	@echo "make test-system  tests with a browser, PostgreSQL, a Ray cluster and an S3 server"
+	@echo "                  (make web first, or the browser's are skipped)"
+	@echo "make lint         ruff and mypy only"
+	@echo "make format       let ruff put the code in shape"
+	@echo "make docs         build the site with the API reference in out/site; a broken link fails"
+	@echo "make web          build the exchange's pages into the package (needs npm)"
+	@echo "make wheel        build a wheel with these pages in dist"
+	@echo "make wheel-check  install it into empty environments; run demo, serve, share, apply there"
+	@echo "make bench        how fast Privet is, as ratios to named references; writes out/bench.json"
+	@echo "make bench-check  the same, and fail where a ratio is 1.5 times benchmarks/ratios.json's"
+	@echo "make clean        remove .venv, what was built, and the caches"
 
 demo: .venv/.installed
 	@echo "== privet demo"
@@ -87,7 +89,8 @@ web/node_modules/.installed: web/package.json
 	@cd web && npm install --silent --ignore-scripts --no-package-lock --no-audit --no-fund
 	@touch $@
 
-# The stamps say when pyproject.toml was last installed; while it is unchanged nothing is installed again.
+# The stamps say when pyproject.toml was last installed; while it is unchanged nothing is installed
+# again.
 .venv/.installed: pyproject.toml
 	$(call venv)
 	@echo "== Installing Privet into .venv (the first time this downloads PyTorch and takes minutes)"
@@ -96,19 +99,23 @@ web/node_modules/.installed: web/package.json
 
 .venv/.installed-dev: pyproject.toml
 	$(call venv)
-	@echo "== Installing Privet and its development tools into .venv (the first time this downloads PyTorch and takes minutes)"
+	@echo "== Installing Privet and its development tools into .venv"
+	@echo "   (the first time this downloads PyTorch and takes minutes)"
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch .venv/.installed $@
 
 define venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
-	  || { echo "Privet needs Python 3.11 or newer, and '$(PYTHON)' is not: name another one with  make PYTHON=/path/to/python"; exit 1; }
+	  || { echo "Privet needs Python 3.11 or newer, and '$(PYTHON)' is not: name another one with" \
+	    " make PYTHON=/path/to/python"; exit 1; }
 	@echo "== Making .venv with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv .venv \
-	  || { echo "Python could not make a virtual environment: on Debian and Ubuntu install the package python3-venv."; exit 1; }
+	  || { echo "Python could not make a virtual environment: on Debian and Ubuntu install the" \
+	    "package python3-venv."; exit 1; }
 endef
 
 clean:
 	@echo "== Removing .venv and the caches"
-	@rm -rf .venv build dist src/privet.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis web/node_modules
+	@rm -rf .venv build dist out/site src/privet.egg-info src/privet/exchange/pages web/node_modules
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,8 +1,11 @@
-"""Builds the exchange's pages into the package: `make web`, or `npm install` here and then `python build.py`.
+"""Builds the exchange's pages into the package: `make web`, or `npm install` here and then
+`python build.py`.
 
-What is written by others is copied from node_modules only if it has the SHA-256 in third-party.json. Every file gets a hash that the
-browser checks: scripts and styles by `integrity` in the page, everything by the service worker, the runtime where it is fetched.
-Licences are copied with what they are for, and sbom.cdx.json lists all parts (a bill of materials in CycloneDX's format).
+What is written by others is copied from node_modules only if it has the SHA-256 in
+third-party.json. Every file gets a hash that the browser checks: scripts and styles by `integrity`
+in the page, everything by the service worker, the runtime where it is fetched. Licences are copied
+with what they are for, and sbom.cdx.json lists all parts (a bill of materials in CycloneDX's
+format).
 """
 
 from __future__ import annotations
@@ -72,7 +75,8 @@ def _vendor(modules: Path, target: Path) -> None:
         source = modules / name
         if not source.is_file():
             raise SystemExit(
-                f"There is no {source}: run  npm install --ignore-scripts --no-package-lock  in {HERE} first."
+                f"There is no {source}: run  npm install --ignore-scripts --no-package-lock  "
+                f"in {HERE} first."
             )
         content = source.read_bytes()
         if hashlib.sha256(content).hexdigest() != wanted:
@@ -80,7 +84,8 @@ def _vendor(modules: Path, target: Path) -> None:
                 f"{source} is not the file that third-party.json names: it is not used."
             )
         if source.name == "libsodium-wrappers.mjs":
-            # A browser knows no packages, and an import map would have to be inline, which the policy forbids.
+            # A browser knows no packages, and an import map would have to be inline, which the
+            # policy forbids.
             content = content.replace(b'from"libsodium"', b'from"./libsodium.mjs"')
         short = f"LICENSE.{name.split('/')[0]}" if source.name == "LICENSE" else source.name
         (target / short).write_bytes(content)
@@ -88,7 +93,8 @@ def _vendor(modules: Path, target: Path) -> None:
     runtime = importlib.util.find_spec("onnxruntime")
     if runtime is None or runtime.origin is None:
         raise SystemExit(
-            "The licences of ONNX Runtime are copied from the Python package onnxruntime: install it first."
+            "The licences of ONNX Runtime are copied from the Python package onnxruntime: "
+            "install it first."
         )
     shutil.copy(Path(runtime.origin).with_name("LICENSE"), target / "LICENSE.onnxruntime")
     notices = Path(runtime.origin).with_name("ThirdPartyNotices.txt")
@@ -199,7 +205,8 @@ def _page(text: str, static: Path) -> str:
 
 
 def _imports(static: Path, entry: str) -> list[str]:
-    """Everything that a module imports, and what that imports; and what the runtime imports when it starts."""
+    """Everything that a module imports, and what that imports; and what the runtime imports when
+    it starts."""
     found: dict[str, None] = {}
     waiting = [entry]
     while waiting:
@@ -253,6 +260,5 @@ if __name__ == "__main__":
     )
     given = words.parse_args()
     written = build(given.modules, given.out)
-    sys.stdout.write(
-        f"{len(written)} files, {sum(path.stat().st_size for path in written) / 1e6:.1f} MB:  {given.out}\n"
-    )
+    size = sum(path.stat().st_size for path in written) / 1e6
+    sys.stdout.write(f"{len(written)} files, {size:.1f} MB:  {given.out}\n")
