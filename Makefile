@@ -50,6 +50,8 @@ lint: .venv/.installed-dev
 	@$(BIN)/ruff format --check
 	@echo "== mypy"
 	@$(BIN)/mypy
+	@echo "== tables of docs against benchmarks/results"
+	@$(BIN)/python benchmarks/tables.py --check
 
 bench: .venv/.installed
 	@mkdir -p out
