@@ -28,7 +28,7 @@ from memory import machine
 
 from privet.core.progress import console
 from privet.data.word_vectors import Vocabulary
-from privet.language.private_words import PrivateWords
+from privet.language.private_words.mechanism import PrivateWords
 
 GOAL = 50_000
 

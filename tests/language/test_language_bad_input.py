@@ -11,7 +11,7 @@ import pytest
 from letters import letters
 
 from privet.cli import main as cli
-from privet.language.train import Trained
+from privet.language.models.train import Trained
 
 ODD = ("🙂🏳️‍🌈 שלום שלום", "مرحبا ٣ مرحبا", "🙂 🙂", "שלום 🙂 नमस्ते", "नमस्ते नमस्ते")
 

@@ -18,11 +18,12 @@ from privet.adversaries.neighbours import Neighbours
 from privet.cli.language import lm_app
 from privet.core.errors import PrivetError
 from privet.evidence.figures import Figure
-from privet.language.audit import LanguageAudit, audit_to, verdict
-from privet.language.model_reading import Reading
-from privet.language.page import render, steps
-from privet.language.train import Settings, Trained
-from privet.language.train_command import train_to
+from privet.language.model_audit.audit import audit_to
+from privet.language.model_audit.findings import Reading
+from privet.language.model_audit.page import render, steps
+from privet.language.model_audit.verdict import LanguageAudit, verdict
+from privet.language.models.train import Settings, Trained
+from privet.language.models.train_command import train_to
 
 TINY = Settings(width=16, vocabulary=300, longest=24, epochs=2, batch=16, lr=1e-2)
 PATTERNS = ("the key is # #", "meet @ at #")
@@ -100,7 +101,8 @@ def test_the_same_words_do_nothing_again_and_other_words_are_refused(
         audit_to(done[0], str(file), [], TINY.with_words(["epochs=3"]), **WORDS)  # type: ignore[arg-type]
     for what in ("jobs.learn", "jobs.read", "audit.measure"):
         monkeypatch.setattr(
-            f"privet.language.{what}", lambda *_, **__: pytest.fail("it was done before")
+            f"privet.language.model_audit.{what}",
+            lambda *_, **__: pytest.fail("it was done before"),
         )
     again = audit_to(done[0], str(file), ["triplet:1"], TINY, **WORDS)  # type: ignore[arg-type]
     assert again.to_json() == done[1].to_json()
@@ -115,7 +117,7 @@ def test_a_stopped_audit_keeps_what_it_had_and_says_that_it_is_not_finished(
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("privet.language.jobs.read", stopped)
+    monkeypatch.setattr("privet.language.model_audit.jobs.read", stopped)
     with pytest.raises(KeyboardInterrupt):
         audit_to(copied, str(file), ["triplet:1"], TINY, **WORDS)  # type: ignore[arg-type]
     told = json.loads((copied / "language.json").read_text())

@@ -8,9 +8,15 @@ import pytest
 import torch
 from letters import letters
 
-from privet.language.authors import ADVERSARIES, BOOSTING, Seen, identification, membership
-from privet.language.corpus import gather
-from privet.language.subgroups import WRITTEN, gap, groups, perplexity_of
+from privet.language.model_audit.authors import (
+    ADVERSARIES,
+    BOOSTING,
+    Seen,
+    identification,
+    membership,
+)
+from privet.language.model_audit.subgroups import WRITTEN, gap, groups, perplexity_of
+from privet.language.models.corpus import gather
 
 
 def states(strength: float, authors: int = 6) -> dict[str, Seen]:

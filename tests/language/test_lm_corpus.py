@@ -10,8 +10,8 @@ from letters import letters
 
 from privet.core.errors import PrivetError
 from privet.data.schema import PAD
-from privet.language.corpus import ROLES, SIDES, cut, gather
-from privet.language.tokens import END, Words
+from privet.language.models.corpus import ROLES, SIDES, cut, gather
+from privet.language.models.tokens import END, Words
 from small import small
 
 

@@ -11,9 +11,9 @@ from scipy.stats import norm, skewnorm
 from privet.core.errors import PrivetError
 from privet.data.dataset import Array
 from privet.data.schema import PAD
-from privet.language.canaries import NAMES, Canary, Pattern, draw, plant
-from privet.language.exposure import BY_CHANCE, Law, exposures, fit, listed
-from privet.language.tokens import BYTES, DIGIT, FIRST, Subwords, Words
+from privet.language.model_audit.exposure import BY_CHANCE, Law, exposures, fit, listed
+from privet.language.models.canaries import NAMES, Canary, Pattern, draw, plant
+from privet.language.models.tokens import BYTES, DIGIT, FIRST, Subwords, Words
 
 PATTERN = "the code is # # # #"
 TOKENIZER = Words.learn([], 100, always=["the code is", *NAMES])

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from privet.core.errors import PrivetError
-from privet.language.models import GPT, LSTM, LanguageModel, build, losses, mean_loss
-from privet.language.regularizers import (
+from privet.language.models.networks import GPT, LSTM, LanguageModel, build, losses, mean_loss
+from privet.language.models.regularizers import (
     AUTHOR,
     discriminator,
     lesson,

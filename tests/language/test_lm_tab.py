@@ -10,10 +10,10 @@ from letters import letters
 from torch import Tensor
 
 from privet.data.dataset import Array
-from privet.language.corpus import Pieces, gather
-from privet.language.models import Scores
-from privet.language.tab import Prompts, excess, hits, places, prompts
-from privet.language.tokens import Tokenizer, learn_tokenizer
+from privet.language.model_audit.tab import Prompts, excess, hits, places, prompts
+from privet.language.models.corpus import Pieces, gather
+from privet.language.models.networks import Scores
+from privet.language.models.tokens import Tokenizer, learn_tokenizer
 
 CPU = torch.device("cpu")
 

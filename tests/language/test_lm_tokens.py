@@ -6,8 +6,8 @@ import pytest
 
 from privet.core.errors import PrivetError
 from privet.data.schema import UNKNOWN
-from privet.language.canaries import Pattern
-from privet.language.tokens import (
+from privet.language.models.canaries import Pattern
+from privet.language.models.tokens import (
     BYTES,
     DIGIT,
     FIRST,

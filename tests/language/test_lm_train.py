@@ -12,13 +12,13 @@ import torch
 from letters import letters
 
 from privet.core.errors import PrivetError
-from privet.language.canaries import draw
-from privet.language.corpus import Corpus, gather
-from privet.language.dp_sgd import Spending
-from privet.language.exposure import exposures
-from privet.language.scoring import nats, scores_of
-from privet.language.speed import measure
-from privet.language.train import Settings, Trained, learn, rows, tokenizer_for
+from privet.language.model_audit.exposure import exposures
+from privet.language.model_audit.speed import measure
+from privet.language.models.canaries import draw
+from privet.language.models.corpus import Corpus, gather
+from privet.language.models.dp_sgd import Spending
+from privet.language.models.scoring import nats, scores_of
+from privet.language.models.train import Settings, Trained, learn, rows, tokenizer_for
 from privet.train.game import Run
 
 TINY = Settings(width=16, vocabulary=300, longest=24, epochs=2, batch=16, lr=1e-2, dropout=0.1)

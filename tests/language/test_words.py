@@ -22,14 +22,19 @@ from privet.auditing.batteries import BATTERIES, Battery
 from privet.cli.words import mount
 from privet.core.errors import PrivetError
 from privet.data.word_vectors import UNKNOWN, Vocabulary
-from privet.language.bigram_prior import Bigrams
-from privet.language.corpus import gather
-from privet.language.lstm_prior import SETTINGS, LSTMPrior
-from privet.language.private_words import Nearest, PrivateWords, unit_noise
-from privet.language.private_words_files import audit_words, words_to
-from privet.language.train import Settings, learn
-from privet.language.word_attacks import PRIORS, Channel, attackers_words, decode
-from privet.language.word_statistics import critical_epsilons, read_target, statistics, suggest
+from privet.language.models.corpus import gather
+from privet.language.models.train import Settings, learn
+from privet.language.private_words.attacks import PRIORS, Channel, attackers_words, decode
+from privet.language.private_words.bigram_prior import Bigrams
+from privet.language.private_words.files import audit_words, words_to
+from privet.language.private_words.lstm_prior import SETTINGS, LSTMPrior
+from privet.language.private_words.mechanism import Nearest, PrivateWords, unit_noise
+from privet.language.private_words.statistics import (
+    critical_epsilons,
+    read_target,
+    statistics,
+    suggest,
+)
 from privet.train.game import Run
 from small import small
 
@@ -433,7 +438,9 @@ def test_the_prior_is_chosen_by_a_word(
     monkeypatch.setitem(
         BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False)
     )
-    monkeypatch.setattr("privet.language.lstm_prior.SETTINGS", replace(LEARNER, epochs=1))
+    monkeypatch.setattr(
+        "privet.language.private_words.lstm_prior.SETTINGS", replace(LEARNER, epochs=1)
+    )
     given = {"battery": "one", "most": 40, "device": "cpu", "progress": False}
     (point,) = audit_words(tmp_path / "a", files[0], files[1], [20.0], ["u"], prior="lstm", **given)  # type: ignore[arg-type]
     assert {PRIORS["lstm"], PRIORS["bigrams"]} <= set(point.recovered)

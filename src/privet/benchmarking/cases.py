@@ -25,7 +25,7 @@ from privet.data.portraits.source import portraits
 from privet.data.schema import ImageSchema, Schema, learn_schema
 from privet.data.sources import load
 from privet.data.word_vectors import Vocabulary
-from privet.language.private_words import PrivateWords
+from privet.language.private_words.mechanism import PrivateWords
 from privet.methods.tiprdc import TIPRDC
 from privet.nets import registry as nets
 from privet.release.apply import apply, at_once

@@ -85,9 +85,9 @@ def train(
     checkpoint_rounds: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Train a language model on texts with authors; write model.safetensors and card.json."""
-    from privet.language.canaries import PATTERNS
-    from privet.language.dp_sgd import group_note
-    from privet.language.train_command import chosen, train_to
+    from privet.language.models.canaries import PATTERNS
+    from privet.language.models.dp_sgd import group_note
+    from privet.language.models.train_command import chosen, train_to
 
     wanted = chosen(
         model,
@@ -169,10 +169,10 @@ def audit(
 ) -> None:
     """Plant canaries, train the models, attack them; write language.json and report.html. The same
     command goes on where it stopped."""
-    from privet.language.audit import audit_to
-    from privet.language.canaries import PATTERNS
-    from privet.language.page import said
-    from privet.language.train_command import chosen
+    from privet.language.model_audit.audit import audit_to
+    from privet.language.model_audit.page import said
+    from privet.language.models.canaries import PATTERNS
+    from privet.language.models.train_command import chosen
 
     found = audit_to(
         folder,

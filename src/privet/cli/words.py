@@ -71,7 +71,7 @@ def words(
 ) -> None:
     """Change the words of texts at random, each to one of like meaning (metric privacy), and see
     what that hides."""
-    from privet.language.private_words_files import audit_words, words_to
+    from privet.language.private_words.files import audit_words, words_to
 
     if target_file is None and audit is None:
         raise PrivetError(

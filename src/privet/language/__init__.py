@@ -1,2 +1,1 @@
-"""Language: models that do not remember their authors, and words that do not tell who wrote
-them."""
+"""Texts: language models that must not remember their authors, private words, and sentence embeddings."""

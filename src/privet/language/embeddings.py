@@ -20,7 +20,7 @@ from privet.data.schema import learn_schema
 from privet.data.sources import load
 from privet.data.word_vectors import Vocabulary, read_table
 from privet.evidence.figures import Audit, Rebuilt
-from privet.language.private_words_files import text_column
+from privet.language.private_words.files import text_column
 from privet.release.foreign import from_vectors
 from privet.release.foreign_texts import words_told
 from privet.release.release import Release

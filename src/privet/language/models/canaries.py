@@ -20,7 +20,7 @@ import numpy as np
 from privet.core.errors import PrivetError
 from privet.data.dataset import Array
 from privet.data.schema import PAD, split_words
-from privet.language.tokens import END, Tokenizer, padded
+from privet.language.models.tokens import END, Tokenizer, padded
 
 NAMES = (
     "alice",

@@ -22,7 +22,7 @@ import torch
 from privet.core.errors import PrivetError
 from privet.data.dataset import Array
 from privet.data.word_vectors import Vocabulary
-from privet.language.private_words import PrivateWords, check_epsilon, unit_noise
+from privet.language.private_words.mechanism import PrivateWords, check_epsilon, unit_noise
 from privet.nets.device import pick
 
 TARGETS = ("stay", "distinct")

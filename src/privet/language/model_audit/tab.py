@@ -19,10 +19,10 @@ import torch
 from privet.data.dataset import Array
 from privet.evidence.figures import Figure
 from privet.evidence.person_intervals import bootstrap_people
-from privet.language.corpus import Pieces, private_words
-from privet.language.models import Scores
-from privet.language.scoring import batches
-from privet.language.tokens import DIGIT
+from privet.language.models.corpus import Pieces, private_words
+from privet.language.models.networks import Scores
+from privet.language.models.scoring import batches
+from privet.language.models.tokens import DIGIT
 
 TRIES = (1, 3, 5, 10, 20)
 EACH = 20

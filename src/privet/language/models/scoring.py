@@ -11,7 +11,7 @@ from torch import Tensor
 
 from privet.data.dataset import Array
 from privet.data.schema import PAD
-from privet.language.models import LanguageModel, Scores, last_state, losses
+from privet.language.models.networks import LanguageModel, Scores, last_state, losses
 
 TOKENS = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Tokens in one batch."""

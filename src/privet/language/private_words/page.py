@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from markupsafe import Markup
 
 from privet.evidence.figures import Figure
 from privet.evidence.formatting import percent, times_in_100
-from privet.language.word_statistics import Statistics
+from privet.language.private_words.attacks import Point
+from privet.language.private_words.statistics import Statistics
 from privet.reporting.label_placement import Box
-
-if TYPE_CHECKING:
-    from privet.language.private_words_files import Point
 
 SHOWN = 60
 """Words in the table of the page; the file beside it has all."""

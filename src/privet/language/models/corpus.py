@@ -20,7 +20,7 @@ from privet.data.schema import PAD, UNKNOWN
 from privet.data.schema_file import read_layout
 from privet.data.sources import FILES, load
 from privet.data.splitting import assign
-from privet.language.tokens import END, Tokenizer, words_of
+from privet.language.models.tokens import END, Tokenizer, words_of
 
 ROLES = ("train", "attack", "select", "test")
 """Of an author's texts: learned from, shown to adversaries, to choose on, to count on."""

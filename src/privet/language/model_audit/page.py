@@ -10,9 +10,9 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from privet.evidence.figures import Figure
-from privet.language.audit import LanguageAudit
-from privet.language.exposure import BY_CHANCE
-from privet.language.model_reading import Reading
+from privet.language.model_audit.exposure import BY_CHANCE
+from privet.language.model_audit.findings import Reading
+from privet.language.model_audit.verdict import LanguageAudit
 from privet.reporting.label_placement import Box, place
 from privet.reporting.page import jinja
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder
-from privet.language.canaries import PATTERNS, draw
-from privet.language.corpus import gather, load_texts
-from privet.language.dp_sgd import require_opacus
-from privet.language.train import Settings, Trained, learn, tokenizer_for
+from privet.language.models.canaries import PATTERNS, draw
+from privet.language.models.corpus import gather, load_texts
+from privet.language.models.dp_sgd import require_opacus
+from privet.language.models.train import Settings, Trained, learn, tokenizer_for
 from privet.train.game import Run
 
 

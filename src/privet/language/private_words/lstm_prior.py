@@ -25,10 +25,10 @@ from privet.core.errors import PrivetError
 from privet.data.dataset import Array
 from privet.data.schema import PAD, UNKNOWN
 from privet.data.word_vectors import Vocabulary
-from privet.language.bigram_prior import Bigrams
-from privet.language.models import LSTM
-from privet.language.tokens import END, FIRST, Words, padded
-from privet.language.train import Settings, Trained, play
+from privet.language.models.networks import LSTM
+from privet.language.models.tokens import END, FIRST, Words, padded
+from privet.language.models.train import Settings, Trained, play
+from privet.language.private_words.bigram_prior import Bigrams
 from privet.nets.device import pick
 from privet.train.game import Run
 

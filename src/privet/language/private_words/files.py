@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,29 +19,17 @@ from privet.core.files import replacing, writable_folder, write_text
 from privet.data.dataset import Dataset
 from privet.data.schema import split_words
 from privet.data.word_vectors import Vocabulary, is_words, read_table
-from privet.evidence.figures import Audit, Figure
-from privet.language.corpus import load_texts
-from privet.language.lstm_prior import LSTMPrior
-from privet.language.private_words import PrivateWords, check_epsilon
-from privet.language.word_attacks import attackers_words, decode
-from privet.language.word_statistics import Statistics, read_target, statistics, suggest
+from privet.evidence.figures import Audit
+from privet.language.models.corpus import load_texts
+from privet.language.private_words.attacks import Point, attackers_words, decode
+from privet.language.private_words.lstm_prior import LSTMPrior
+from privet.language.private_words.mechanism import PrivateWords, check_epsilon
+from privet.language.private_words.statistics import Statistics, read_target, statistics, suggest
 from privet.reporting.markdown import summary
 from privet.reporting.page import report
 
 START = 10.0
 """Where the search for an epsilon begins."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """What is read, kept and recovered at one epsilon."""
-
-    epsilon: float
-    private: dict[str, Figure]
-    utility: dict[str, Figure]
-    recovered: dict[str, Figure]
-    """Shares of words, by the attacker's prior in words."""
-    stays: float
 
 
 def words_to(
@@ -156,7 +144,7 @@ def audit_words(
     Writes `eps-E/audit.json`, `eps-E/report.html` and `eps-E/summary.md`, and words.json and
     words.html over all of them.
     """
-    from privet.language.private_words_page import curve_page
+    from privet.language.private_words.page import curve_page
 
     if not private:
         raise PrivetError("Say what must not be readable from the private texts: --private A.")
@@ -302,7 +290,7 @@ def without_marks(data: Dataset, vocabulary: Vocabulary) -> Dataset:
 
 
 def _write_statistics(folder: Path, found: Statistics, name: str) -> None:
-    from privet.language.private_words_page import statistics_page
+    from privet.language.private_words.page import statistics_page
 
     writable_folder(folder)
     table = {

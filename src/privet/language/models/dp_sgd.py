@@ -28,7 +28,7 @@ from privet.core.errors import PrivetError, missing_extra
 from privet.core.progress import bar
 from privet.data.dataset import Array
 from privet.data.schema import PAD
-from privet.language.models import LanguageModel, losses
+from privet.language.models.networks import LanguageModel, losses
 from privet.train import checkpoint
 from privet.train.game import Run
 

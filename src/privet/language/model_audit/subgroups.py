@@ -16,7 +16,7 @@ import numpy as np
 from privet.data.dataset import Array
 from privet.evidence.figures import Figure
 from privet.evidence.person_intervals import bootstrap_people
-from privet.language.corpus import Corpus
+from privet.language.models.corpus import Corpus
 
 LEAST = 3
 """Authors in a group, below which it is not shown."""

@@ -24,12 +24,12 @@ import torch
 from privet.adversaries.adversary import Adversary
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder
-from privet.language.canaries import Canary
-from privet.language.corpus import Corpus
-from privet.language.model_reading import Reading, Stage, read
-from privet.language.saved_readings import keep, kept
-from privet.language.tokens import Tokenizer
-from privet.language.train import Settings, Trained, identity_of, learn
+from privet.language.model_audit.findings import Reading, Stage, read
+from privet.language.model_audit.saved_findings import keep, kept
+from privet.language.models.canaries import Canary
+from privet.language.models.corpus import Corpus
+from privet.language.models.tokens import Tokenizer
+from privet.language.models.train import Settings, Trained, identity_of, learn
 from privet.nets.device import pick
 from privet.train.game import Run
 

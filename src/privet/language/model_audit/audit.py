@@ -9,44 +9,23 @@ words goes on where the first was stopped.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from privet.adversaries.adversary import Adversary
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder, write_text
 from privet.core.progress import console
-from privet.evidence.figures import Figure
-from privet.evidence.person_intervals import best_of
-from privet.language.canaries import PATTERNS, draw
-from privet.language.corpus import gather, load_texts
-from privet.language.dp_sgd import require_opacus
-from privet.language.jobs import Work, check_workers, readings
-from privet.language.model_reading import Reading, exposure_below
-from privet.language.saved_readings import plain
-from privet.language.speed import Speed, measure
-from privet.language.train import Settings, rows, tokenizer_for
+from privet.language.model_audit.findings import Reading
+from privet.language.model_audit.jobs import Work, check_workers, readings
+from privet.language.model_audit.speed import Speed, measure
+from privet.language.model_audit.verdict import LanguageAudit, verdict
+from privet.language.models.canaries import PATTERNS, draw
+from privet.language.models.corpus import gather, load_texts
+from privet.language.models.dp_sgd import require_opacus
+from privet.language.models.train import Settings, rows, tokenizer_for
 from privet.nets.device import pick
-
-NEAR = 0.03
-"""Perplexities that differ by less than this share count as equal."""
-
-
-@dataclass(frozen=True)
-class LanguageAudit:
-    data: str
-    authors: int
-    settings: Settings
-    patterns: tuple[str, ...]
-    models: list[Reading]
-    """The plain one first."""
-    verdict: str
-    notes: tuple[str, ...]
-
-    def to_json(self) -> str:
-        return json.dumps(plain(asdict(self)), indent=1, ensure_ascii=False) + "\n"
 
 
 def audit_to(
@@ -131,7 +110,7 @@ def _write(
 ) -> LanguageAudit:
     """The report over what is done so far; none before the plain model, with which all are
     compared."""
-    from privet.language.page import render
+    from privet.language.model_audit.page import render
 
     patterns = tuple(dict.fromkeys(one.pattern for one in work.planted))
     models = [done[name] for name in work.asked if name in done]
@@ -168,53 +147,6 @@ def _speed(path: Path, identity: str) -> Speed | None:
         )
     except (OSError, ValueError, KeyError):
         return None
-
-
-def verdict(models: Sequence[Reading]) -> str:
-    """Whether any regulariser remembers less at equal perplexity, with both exposures and their
-    intervals."""
-    plain, others = models[0], models[1:]
-    if not others:
-        return "Only the plain model was trained: there is nothing to compare it with."
-    near = [one for one in others if one.perplexity.value <= (1 + NEAR) * plain.perplexity.value]
-    if not near:
-        closest = min(others, key=lambda one: one.perplexity.value)
-        more = closest.perplexity.value / plain.perplexity.value - 1
-        return (
-            f"No regularised model has a perplexity within {100 * NEAR:.0f} % of the plain model's ({closest.name} comes closest, "
-            f"{100 * more:.0f} % above): none can be compared at equal use."
-        )
-    # The best of several is named: all intervals are to hold at once.
-    confidence = best_of(len(near))
-    below = {
-        one.name: figure
-        for one in near
-        if (figure := exposure_below(one, plain, confidence)) is not None
-    }
-    if not below:
-        return "No sentence was planted, so nothing is known of what any model remembers."
-    name = max(below, key=lambda one: below[one].low)
-    best, chosen = below[name], next(one for one in near if one.name == name)
-    compared = (
-        f"At equal perplexity ({chosen.perplexity.value:.1f} against {plain.perplexity.value:.1f}, at most {100 * NEAR:.0f} % above) "
-        f"{name} has a mean exposure of {_bits(chosen.exposure)} bits against the plain model's {_bits(plain.exposure)}: canary by canary "
-        f"{best.value:.1f} bits lower [{best.low:.1f}, {best.high:.1f}]"
-    )
-    if best.low > 0:
-        sure = sum(figure.low > 0 for figure in below.values())
-        return f"{compared}, beyond the interval. So do {sure} of {len(others)} regularised models."
-    return (
-        f"{compared}, which is within the interval. Of {len(near)} models at equal perplexity none has a mean exposure that is lower "
-        "beyond the interval: at equal use, no regulariser was shown to remember less."
-    )
-
-
-def _bits(figure: Figure | None) -> str:
-    return (
-        "-"
-        if figure is None or math.isnan(figure.value)
-        else f"{figure.value:.1f} [{figure.low:.1f}, {figure.high:.1f}]"
-    )
 
 
 def _asked(settings: Settings, words: Sequence[str]) -> dict[str, Settings]:

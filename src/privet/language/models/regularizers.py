@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from privet.core.errors import unknown
-from privet.language.models import LanguageModel, mean_loss
+from privet.language.models.networks import LanguageModel, mean_loss
 from privet.train.feed import Batch
 from privet.train.game import Move, Phase, Player
 

@@ -23,13 +23,13 @@ from privet.core.files import write_bytes, write_text
 from privet.core.version import __version__
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Inputs
-from privet.language.canaries import Canary, Pattern, plant
-from privet.language.corpus import Corpus
-from privet.language.dp_sgd import Spending, cell, copy_weights, learn_private
-from privet.language.models import LanguageModel, build, perplexity
-from privet.language.regularizers import AUTHOR, REGULARIZERS, lesson
-from privet.language.scoring import nats, scores_of
-from privet.language.tokens import Tokenizer, learn_tokenizer, tokenizer_from_json
+from privet.language.models.canaries import Canary, Pattern, plant
+from privet.language.models.corpus import Corpus
+from privet.language.models.dp_sgd import Spending, cell, copy_weights, learn_private
+from privet.language.models.networks import LanguageModel, build, perplexity
+from privet.language.models.regularizers import AUTHOR, REGULARIZERS, lesson
+from privet.language.models.scoring import nats, scores_of
+from privet.language.models.tokens import Tokenizer, learn_tokenizer, tokenizer_from_json
 from privet.nets.device import pick
 from privet.train.feed import Feed
 from privet.train.game import Game, Run

@@ -25,8 +25,8 @@ import numpy as np
 from scipy.stats import kstest, skewnorm
 
 from privet.data.dataset import Array
-from privet.language.canaries import Canary, Pattern
-from privet.language.tokens import Tokenizer
+from privet.language.models.canaries import Canary, Pattern
+from privet.language.models.tokens import Tokenizer
 
 BY_CHANCE = 1 / math.log(2)
 """Mean exposure, in bits, of a sentence that was never planted."""

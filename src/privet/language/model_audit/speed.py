@@ -12,10 +12,10 @@ import torch
 
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Inputs
-from privet.language.dp_sgd import Spending, cell, learn_private
-from privet.language.models import build
-from privet.language.regularizers import AUTHOR, lesson
-from privet.language.train import Settings
+from privet.language.models.dp_sgd import Spending, cell, learn_private
+from privet.language.models.networks import build
+from privet.language.models.regularizers import AUTHOR, lesson
+from privet.language.models.train import Settings
 from privet.train.feed import Feed
 from privet.train.game import Game, Run
 

@@ -15,17 +15,17 @@ from privet.data.schema import PAD, UNKNOWN
 from privet.evidence.figures import Figure
 from privet.evidence.intervals import Interval
 from privet.evidence.person_intervals import bootstrap_people
-from privet.language.authors import Identified, Seen, identification, membership
-from privet.language.canaries import Canary, Pattern
-from privet.language.corpus import ROLES, Corpus, Pieces
-from privet.language.dp_sgd import group_note
-from privet.language.exposure import BY_CHANCE, Exposure, exposures
-from privet.language.models import Scores
-from privet.language.scoring import hidden, nats, scores_of
-from privet.language.subgroups import Group, gap, groups, perplexity_of
-from privet.language.tab import TRIES, Prompts, excess, hits, places, prompts
-from privet.language.tokens import Tokenizer
-from privet.language.train import Trained
+from privet.language.model_audit.authors import Identified, Seen, identification, membership
+from privet.language.model_audit.exposure import BY_CHANCE, Exposure, exposures
+from privet.language.model_audit.subgroups import Group, gap, groups, perplexity_of
+from privet.language.model_audit.tab import TRIES, Prompts, excess, hits, places, prompts
+from privet.language.models.canaries import Canary, Pattern
+from privet.language.models.corpus import ROLES, Corpus, Pieces
+from privet.language.models.dp_sgd import group_note
+from privet.language.models.networks import Scores
+from privet.language.models.scoring import hidden, nats, scores_of
+from privet.language.models.tokens import Tokenizer
+from privet.language.models.train import Trained
 
 
 @dataclass(frozen=True)

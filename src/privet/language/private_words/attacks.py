@@ -28,9 +28,9 @@ from torch import Tensor
 from privet.data.dataset import Array, Dataset
 from privet.evidence.figures import Figure, Rebuilt
 from privet.evidence.person_intervals import bootstrap_people
-from privet.language.bigram_prior import Bigrams
-from privet.language.lstm_prior import LSTMPrior
-from privet.language.private_words import PrivateWords
+from privet.language.private_words.bigram_prior import Bigrams
+from privet.language.private_words.lstm_prior import LSTMPrior
+from privet.language.private_words.mechanism import PrivateWords
 from privet.nets.device import pick
 
 COMMON = 100
@@ -46,6 +46,18 @@ WEIGHTS = (0.5, 0.75, 1.0)
 """How much the prior counts beside the channel; chosen on *select*."""
 BATCH = 64
 """Texts decoded at a time."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What is read, kept and recovered at one epsilon."""
+
+    epsilon: float
+    private: dict[str, Figure]
+    utility: dict[str, Figure]
+    recovered: dict[str, Figure]
+    """Shares of words, by the attacker's prior in words."""
+    stays: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,11 @@ from typing import Any
 
 from privet.core.files import write_text
 from privet.evidence.figures import Figure
-from privet.language.authors import Identified
-from privet.language.canaries import Canary
-from privet.language.exposure import Exposure
-from privet.language.model_reading import Reading
-from privet.language.subgroups import Group
+from privet.language.model_audit.authors import Identified
+from privet.language.model_audit.exposure import Exposure
+from privet.language.model_audit.findings import Reading
+from privet.language.model_audit.subgroups import Group
+from privet.language.models.canaries import Canary
 
 VERSION = 2
 """Of what is asked of a model: a reading of another version is made again."""
