@@ -11,6 +11,7 @@ The names are imported when they are first used: `privet --help` need not wait f
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from privet.core.errors import missing_package
 from privet.core.version import __version__
 
 if TYPE_CHECKING:
@@ -100,7 +101,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'privet' has no attribute '{name}'")
-    return getattr(import_module(f"privet.{_HOME[name]}"), name)
+    try:
+        return getattr(import_module(f"privet.{_HOME[name]}"), name)
+    except ModuleNotFoundError as error:
+        raise missing_package(error) from error
 
 
 def __dir__() -> list[str]:

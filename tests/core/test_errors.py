@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privet.core.errors import PrivetError, missing_extra, unknown
+from privet.core.errors import EXTRAS, PrivetError, missing_extra, missing_package, unknown
 
 WORDS = st.text("abcdefgh", min_size=1, max_size=8)
 
@@ -39,3 +42,17 @@ def test_a_missing_extra_says_how_to_get_it() -> None:
     assert str(missing_extra("ray", "scale", "Running on a cluster")) == (
         "Running on a cluster needs the package ray: install it with  pip install 'privet[scale]'."
     )
+
+
+def test_every_package_is_in_the_extra_that_is_named() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    distributions = {"sklearn": "scikit-learn", "nacl": "pynacl"}
+    for package, extra in EXTRAS.items():
+        wanted = project["optional-dependencies"][extra]
+        assert any(line.startswith(f"{distributions.get(package, package)}>=") for line in wanted)
+    assert not any(line.startswith("torch") for line in project["dependencies"])
+
+
+def test_a_missing_package_that_no_extra_has_stays_what_it_is() -> None:
+    error = ModuleNotFoundError("No module named 'nowhere'", name="nowhere")
+    assert missing_package(error) is error

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from privet.core.errors import PrivetError, missing_extra
+from privet.core.errors import EXTRAS, PrivetError, missing_extra
 
 out = Console(soft_wrap=True, highlight=False)
 
@@ -35,9 +35,10 @@ def extra(why: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("privet"):
+        package = (error.name or "").split(".")[0]
+        if package == "privet":
             raise
-        raise missing_extra(str(error.name), "exchange", why) from None
+        raise missing_extra(package, EXTRAS.get(package, "exchange"), why) from None
 
 
 @campaign_app.command(

@@ -16,7 +16,7 @@ from privet.cli.exchange import mount
 from privet.cli.export import mount as mount_export
 from privet.cli.language import lm_app
 from privet.cli.words import mount as mount_words
-from privet.core.errors import PrivetError
+from privet.core.errors import PrivetError, missing_package
 
 # Threads that wait by spinning cost a factor of ten where another program wants the same cores.
 # Read when torch is loaded.
@@ -486,7 +486,10 @@ def _names(words: str) -> list[str]:
 def main() -> None:
     """Run a command; a wrong word of the user's gets one sentence and exit code 2."""
     try:
-        app()
+        try:
+            app()
+        except ModuleNotFoundError as error:
+            raise missing_package(error) from error
     except PrivetError as error:
         sys.stderr.write(f"privet: {error}\n")
         sys.exit(2)

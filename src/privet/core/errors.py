@@ -5,6 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LEARN = ("torch", "sklearn", "safetensors", "onnxscript")
+PARTICIPANT = ("httpx", "nacl", "pydantic")
+EXTRAS = {**dict.fromkeys(LEARN, "learn"), **dict.fromkeys(PARTICIPANT, "participant")}
+"""Packages that whole verbs need, by the name they are imported with, and the extra with each."""
+
 
 class PrivetError(Exception):
     """Raised where the user's words are read; the command line prints it and exits with code 2."""
@@ -28,3 +33,13 @@ def missing_extra(package: str, extra: str, why: str) -> PrivetError:
     return PrivetError(
         f"{why} needs the package {package}: install it with  pip install 'privet[{extra}]'."
     )
+
+
+def missing_package(error: ModuleNotFoundError) -> PrivetError | ModuleNotFoundError:
+    """Say which extra brings a package that could not be imported; the error itself for others.
+
+    >>> str(missing_package(ModuleNotFoundError("No module named 'torch'", name="torch.nn")))
+    "This needs the package torch: install it with  pip install 'privet[learn]'."
+    """
+    package = (error.name or "").split(".")[0]
+    return missing_extra(package, EXTRAS[package], "This") if package in EXTRAS else error
