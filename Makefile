@@ -73,7 +73,7 @@ web: web/node_modules/.installed .venv/.installed
 
 docs: .venv/.installed-dev
 	@echo "== mkdocs: the site, in out/site"
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The date in the wheel is the commit's, so that one commit gives one wheel.
 wheel: web
