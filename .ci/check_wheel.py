@@ -132,8 +132,7 @@ class Environment:
     def privet(self, *words: object, code: int = 0) -> str:
         start = time.monotonic()
         written = self.run("privet", *words, code=code)
-        verb = " ".join(map(str, words[:2]))
-        say(f"[{self.extras}] privet {verb} ...: {time.monotonic() - start:.0f} s")
+        say(f"[{self.extras}] privet {words[0]} ...: {time.monotonic() - start:.0f} s")
         return written
 
     @contextlib.contextmanager
@@ -176,9 +175,7 @@ def page(url: str, link: str) -> None:
         check(found == wanted, f"{path} is not the file that the page names")
     runtime = fetch(f"{url}/static/vendor/ort-wasm-simd-threaded.wasm")
     check(runtime[:4] == b"\0asm", "there is no runtime for the browser")
-    say(
-        f"The page and the {len(pinned)} files it names are there, and {len(runtime):,} bytes of it"
-    )
+    say(f"The page, the {len(pinned)} files it names and its runtime ({len(runtime):,} bytes) come")
 
 
 def story(wheel: Path, folder: Path) -> None:

@@ -84,7 +84,9 @@ class Examples(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_other: Any) -> None:
         if obj.docstring is not None:
             parts = re.split(r"\n{2,}", obj.docstring.value)
-            fenced = (f"```pycon\n{part}\n```" if part.startswith(">>>") else part for part in parts)
+            fenced = (
+                f"```pycon\n{part}\n```" if part.startswith(">>>") else part for part in parts
+            )
             obj.docstring.value = "\n\n".join(fenced)
 
 
