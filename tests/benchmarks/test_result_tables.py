@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from decimal import Decimal
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import tables
+
 ROOT = Path(__file__).parents[2]
-
-
-def script(name: str) -> ModuleType:
-    """A script of benchmarks/, which is no package, as a module."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-tables = script("tables")
 
 
 def study(**other: Any) -> dict[str, Any]:
