@@ -68,8 +68,8 @@ def main() -> None:
     watch(work, "load", lambda *_: "reading")
     watch(Method, "problem", lambda *_: "schema, and the device's first call")
     watch(Problem, "feed", lambda *_: "records to the device")
-    watch(tiprdc.Players, "__init__", lambda *_: "making the networks")
-    watch(tiprdc.Players, "judge", lambda *_: "judging")
+    watch(tiprdc.TIPRDCNetworks, "__init__", lambda *_: "making the networks")
+    watch(tiprdc.TIPRDCNetworks, "judge", lambda *_: "judging")
     watch(game, "place", lambda *_: "networks to the device")
     watch(game.Game, "_play_phase", lambda self, number, *_: f"{self.phases[number].name}, rounds")
     watch(

@@ -43,7 +43,7 @@ from privet.core.progress import console
 from privet.data.dataset import Dataset
 from privet.methods.method import Problem
 from privet.methods.services.service import Service
-from privet.methods.unoise import Players, UNoise
+from privet.methods.unoise import UNoise, UNoiseNetworks
 from privet.nets.convolutions import prepare
 from privet.nets.device import place
 from privet.nets.unet import SIZES, UNet
@@ -109,11 +109,11 @@ def measure(said: argparse.Namespace) -> dict[str, Any]:
         tries = []
         for c in said.c:
             torch.manual_seed(said.seed)
-            players = Players(problem, UNoise(size=size, c=c, **asked), [service])
-            play(players, [players.drown()], problem, run)
+            networks = UNoiseNetworks(problem, UNoise(size=size, c=c, **asked), [service])
+            play(networks, [networks.drown()], problem, run)
             few, x, truth = some(problem, "select", said)
             seen, _ = compare(
-                {"own": of_map(players.veil)},
+                {"own": of_map(networks.veil)},
                 service,
                 x,
                 truth,
@@ -123,15 +123,15 @@ def measure(said: argparse.Namespace) -> dict[str, Any]:
                 people=few.people,
             )
             area = next(curve.area.value for curve in seen.curves if curve.fill == "noise")
-            tries.append((area, c, players))
-        area, c, players = max(tries, key=lambda one: one[0])
+            tries.append((area, c, networks))
+        area, c, networks = max(tries, key=lambda one: one[0])
         learned[size] = {
             "c": c,
             "area": area,
             "areas": {c: area for area, c, _ in tries},
-            **players.judge(problem.feed("select")),
+            **networks.judge(problem.feed("select")),
         }
-        ways[f"U-Noise {size}"] = of_map(players.veil)
+        ways[f"U-Noise {size}"] = of_map(networks.veil)
 
     few, x, truth = some(problem, "test", said)
     taught = f"{len(problem.view()):,} other pictures"
@@ -219,16 +219,16 @@ def some(
 
 
 def teach(problem: Problem, method: UNoise, run: Run) -> Service:
-    players = Players(problem, method)
-    play(players, players.teach(), problem, run)
-    place(players.services[0].module, problem.device)
-    return players.services[0]
+    networks = UNoiseNetworks(problem, method)
+    play(networks, networks.teach(), problem, run)
+    place(networks.services[0].module, problem.device)
+    return networks.services[0]
 
 
-def play(players: Players, phases: list[Any], problem: Problem, run: Run) -> None:
-    method = players.method
+def play(networks: UNoiseNetworks, phases: list[Any], problem: Problem, run: Run) -> None:
+    method = networks.method
     Game(
-        players.modules(),
+        networks.modules(),
         phases,
         problem.feed(),
         method.batch,

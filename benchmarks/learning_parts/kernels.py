@@ -12,7 +12,7 @@ from learning_parts.arithmetic import convolutions, operations
 from learning_parts.bench import Bench, events, release_memory
 from learning_parts.watched import Watched, play
 from learning_parts.works import apart, tiprdc
-from privet.methods.tiprdc import IN_TURN
+from privet.methods.tiprdc import MAIN_STREAM
 from privet.nets import device
 from privet.nets.device import tried_kernels
 
@@ -36,7 +36,7 @@ def part_s(bench: Bench) -> dict[str, Any]:
     def timed(label: str, width: int, kind: type[Watched] = Watched, streams: int = 1) -> Tensor:
         work = tiprdc(bench, (height, width), bench.batches[0])
         if streams == 1:
-            work.players._beside = lambda _: IN_TURN
+            work.players._beside = lambda _: MAIN_STREAM
         game = play(bench, work, "recorded", *length, kind)
         found[label] = {"until_round_10_s": round(game.before, 2), "ms": round(1e3 * game.each, 3)}  # type: ignore[attr-defined]
         return work.weights()

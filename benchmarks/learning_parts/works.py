@@ -17,11 +17,9 @@ from privet.data.attribute_codes import code
 from privet.data.dataset import Array, Attribute, Dataset
 from privet.data.schema import Inputs
 from privet.data.splitting import assign
-from privet.methods.gap import GAP
-from privet.methods.gap import Players as GapPlayers
-from privet.methods.hedge import Hedge, _Players
-from privet.methods.tiprdc import TIPRDC
-from privet.methods.tiprdc import Players as TiprdcPlayers
+from privet.methods.gap import GAP, GAPNetworks
+from privet.methods.hedge import Hedge, HedgeNetworks
+from privet.methods.tiprdc import TIPRDC, TIPRDCNetworks
 from privet.train.feed import Feed
 from privet.train.game import Phase, Run
 
@@ -118,9 +116,9 @@ def tiprdc(
         dataset(found[0], {"u": found[1]}), ["u"], [], [], Run(device=bench.device.type)
     )
     torch.manual_seed(seed)
-    players = TiprdcPlayers(problem, method)
+    networks = TIPRDCNetworks(problem, method)
     feed = Feed(Inputs(found[0]), {"u": found[1].astype(np.int64)}, bench.device)
-    return Work(players.modules(), players.play(1, method.lr, fused=True), feed, batch, players)
+    return Work(networks.modules(), networks.play(1, method.lr, fused=True), feed, batch, networks)
 
 
 def hedge_work(bench: Bench, modality: str) -> Work:
@@ -134,9 +132,9 @@ def hedge_work(bench: Bench, modality: str) -> Work:
         Run(device=bench.device.type),
     )
     torch.manual_seed(0)
-    players = _Players(problem, method)
-    players.judge = dict  # type: ignore[method-assign,assignment]
-    return Work(players.modules(), players.play(), problem.feed(), method.batch, players)
+    networks = HedgeNetworks(problem, method)
+    networks.judge = dict  # type: ignore[method-assign,assignment]
+    return Work(networks.modules(), networks.play(), problem.feed(), method.batch, networks)
 
 
 def gap_work(bench: Bench, modality: str) -> Work:
@@ -152,8 +150,8 @@ def gap_work(bench: Bench, modality: str) -> Work:
         Run(device=bench.device.type),
     )
     torch.manual_seed(0)
-    players = GapPlayers(problem, method)
-    return Work(players.modules(), players.phases()[-1], players.feed, method.batch, players)
+    networks = GAPNetworks(problem, method)
+    return Work(networks.modules(), networks.phases()[-1], networks.feed, method.batch, networks)
 
 
 def some_records(bench: Bench, modality: str) -> tuple[Any, Array, Array]:

@@ -22,6 +22,7 @@ from privet.methods.registry import METHODS, method
 from privet.release.foreign import from_onnx, from_vectors
 from privet.release.release import Release
 from privet.reporting.page import report
+from privet.train.checkpoint import CHECKPOINT
 from privet.train.game import Run
 
 if TYPE_CHECKING:
@@ -59,14 +60,14 @@ def learn_to(
         console.print(said, markup=False, highlight=False, soft_wrap=True)
     undo = writable_folder(folder)
     try:
-        if not resume and (folder / "checkpoint.safetensors").exists():
+        if not resume and (folder / CHECKPOINT).exists():
             raise PrivetError(
                 f"{folder} holds a checkpoint of unfinished work: go on with --resume, or remove it first."
             )
         release = chosen.fit(data, private, utility, without=without, run=run)
         release.card["command"] = command
         release.save(folder)
-        (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+        (folder / CHECKPOINT).unlink(missing_ok=True)
     except BaseException:
         undo()
         raise

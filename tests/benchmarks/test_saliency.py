@@ -21,7 +21,7 @@ from privet.core.errors import PrivetError
 from privet.data.dataset import Attribute
 from privet.methods.services.segmentation import dice
 from privet.methods.services.service import Service
-from privet.methods.unoise import Players, UNoise
+from privet.methods.unoise import UNoise, UNoiseNetworks
 from privet.nets.convolutions import prepare
 from privet.nets.unet import NoiseMap
 
@@ -229,7 +229,7 @@ def test_both_explain_our_own_services(task):
     data = halves(24, side=32)
     problem = UNoise().problem(data, ["u"], [task], [], Run(device="cpu"))
     torch.manual_seed(0)
-    service = Players(problem, UNoise(width=0.05)).services[0]
+    service = UNoiseNetworks(problem, UNoise(width=0.05)).services[0]
     x = prepare(torch.from_numpy(data.records[:3]))
     layer = service.module.deepest if task == "where" else service.module.get_submodule("body")
     before = {name: value.clone() for name, value in service.module.state_dict().items()}

@@ -16,7 +16,7 @@ from privet import METHODS, Run
 from privet.core.errors import PrivetError
 from privet.data.attribute_codes import code
 from privet.data.schema import learn_schema
-from privet.methods.dp import DP, Spent, bound, limits, sensitivity
+from privet.methods.dp import DP, LaplaceBudget, accuracy_bound, limits, sensitivity
 from privet.methods.encoder import Encoder
 from privet.methods.hybrid import Hybrid
 from privet.methods.microaggregation import Microaggregation, alike, means, split
@@ -181,15 +181,15 @@ def test_no_adversary_beats_the_bound_of_an_epsilon_and_randomised_response_atta
         channel = np.exp(epsilon * rng.random((classes, 7))) * rng.random(7)
         channel /= channel.sum(1, keepdims=True)
         worst = np.log(channel.max(0) / channel.min(0)).max()
-        assert channel.max(0).sum() / classes <= bound(worst, classes) + 1e-12
+        assert channel.max(0).sum() / classes <= accuracy_bound(worst, classes) + 1e-12
     response = np.ones((classes, classes)) + (math.e**epsilon - 1) * np.eye(classes)
     response /= response.sum(1, keepdims=True)
-    assert response.max(0).sum() / classes == pytest.approx(bound(epsilon, classes))
+    assert response.max(0).sum() / classes == pytest.approx(accuracy_bound(epsilon, classes))
 
 
 def test_what_is_spent_per_value_and_per_record_is_the_same_thing_twice():
-    value = Spent.of(0.5, "value", 10, 8)
-    record = Spent.of(value.record, "record", 10, 8)
+    value = LaplaceBudget.of(0.5, "value", 10, 8)
+    record = LaplaceBudget.of(value.record, "record", 10, 8)
     assert record.scale == pytest.approx(value.scale) and record.record == value.record == 4.0
 
 

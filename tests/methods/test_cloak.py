@@ -12,7 +12,7 @@ from privet.auditing.audit import audit
 from privet.core.errors import PrivetError
 from privet.data.schema import Column, ImageSchema, SignalSchema, TableSchema
 from privet.evidence.information import gaussian_bound
-from privet.methods.cloak import Cloak, Players, substitute
+from privet.methods.cloak import Cloak, CloakNetworks, substitute
 from privet.methods.services.service import Service
 from privet.methods.shredder import Shredder
 from privet.nets.mask import Cover, Keep, Spread, feature_names, groups, kept, members
@@ -55,17 +55,17 @@ class Spy(nn.Module):
 def test_learning_draws_noise_for_every_record(modality):
     """Published code adds one tensor of noise to a whole batch: then equal records stay equal."""
     data, method = small(modality, 60), Cloak(suppression=0.5)
-    players = Players(method.problem(data, ["u"], ["y"], (), RUN), method)
+    networks = CloakNetworks(method.problem(data, ["u"], ["y"], (), RUN), method)
     spy = Spy()
-    players.guides = [Service(players.problem.utility[0], spy)]
-    batch = players.feed.batch(np.zeros(5, dtype=int))
-    players.bear(batch)
-    players.replace(batch)
+    networks.guides = [Service(networks.problem.utility[0], spy)]
+    batch = networks.feed.batch(np.zeros(5, dtype=int))
+    networks.bear(batch)
+    networks.replace(batch)
     noisy, replaced = spy.seen
-    for x, where in ((noisy, torch.ones_like(players.keep)), (replaced, players.keep)):
+    for x, where in ((noisy, torch.ones_like(networks.keep)), (replaced, networks.keep)):
         apart = (x[:, None] - x[None])[:, :, where]
         assert (apart[~torch.eye(5, dtype=torch.bool)] != 0).float().mean() > 0.99
-    assert torch.equal(replaced[0][~players.keep], replaced[4][~players.keep])
+    assert torch.equal(replaced[0][~networks.keep], replaced[4][~networks.keep])
 
 
 @pytest.mark.parametrize("kind", ["zero", "noise", "constant"])
@@ -140,15 +140,15 @@ def test_black_box_learns_from_a_substitute_of_another_design():
     found = release.card["services"]["y"]
     assert set(found["substitute"]) == {"raw", "released", "n", "part"} and found["released"] > 0.7
     method = Cloak(black_box=True)
-    players = Players(method.problem(data, ["u"], ["y"], (), RUN), method)
-    served, guide = players.served[0].module, players.guides[0].module
-    assert type(served) is not type(guide) and players.taught == [
-        players.served[0],
-        players.guides[0],
+    networks = CloakNetworks(method.problem(data, ["u"], ["y"], (), RUN), method)
+    served, guide = networks.served[0].module, networks.guides[0].module
+    assert type(served) is not type(guide) and networks.taught == [
+        networks.served[0],
+        networks.guides[0],
     ]
     asked: list[int] = []
     served.register_forward_hook(lambda *_: asked.append(1))
-    players.bear(players.feed.batch(np.arange(8)))
+    networks.bear(networks.feed.batch(np.arange(8)))
     assert not asked, "the service gives no gradients in black-box form"
 
 
@@ -199,15 +199,15 @@ def test_a_stopped_run_ends_in_the_same_release(tmp_path):
     class Stopped(Exception):
         pass
 
-    def stop_in_constants(players, batch, rounds=[0]):  # noqa: B006
+    def stop_in_constants(networks, batch, rounds=[0]):  # noqa: B006
         rounds[0] += 1
         if rounds[0] == 3:
             raise Stopped
-        return original(players, batch)
+        return original(networks, batch)
 
-    original = Players.replace
+    original = CloakNetworks.replace
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr(Players, "replace", stop_in_constants)
+        patch.setattr(CloakNetworks, "replace", stop_in_constants)
         Cloak(**settings).fit(
             data, ["u"], ["y"], run=Run(tmp_path, device="cpu", progress=False, rounds_between=1)
         )

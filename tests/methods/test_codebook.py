@@ -20,7 +20,7 @@ from privet.core.errors import PrivetError
 from privet.data.dataset import PARTS, Dataset
 from privet.data.schema import learn_schema
 from privet.evidence.certificate.symbols import certify_alphabet, response, smallest_flip
-from privet.methods.codebook import Codebook, Shares
+from privet.methods.codebook import Codebook, SymbolFrequencies
 from privet.nets.identity import Identity
 from privet.nets.symbols import ROUNDING, Symbols
 from privet.release.graph import check
@@ -101,7 +101,7 @@ def test_success_is_that_of_the_best_adversary_of_symbols() -> None:
     random = np.random.default_rng(0)
     symbols, values = random.integers(0, 5, 900), random.integers(-1, 3, 900)
     laws = torch.eye(5)[torch.as_tensor(symbols)]
-    shares = Shares(3, 5, 10**9)
+    shares = SymbolFrequencies(3, 5, 10**9)
     for part in np.array_split(np.arange(900), 3):
         found = shares.success(laws[part], torch.as_tensor(values[part]), 1.0)
     there = values >= 0
@@ -120,7 +120,7 @@ def test_gradients_push_values_together() -> None:
     optimiser = torch.optim.SGD([scores], lr=60.0)
     found = []
     for _ in range(60):
-        loss = Shares(2, 3, 300).success(scores.softmax(1), values, 1.0)
+        loss = SymbolFrequencies(2, 3, 300).success(scores.softmax(1), values, 1.0)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from privet import Release, Run
 from privet.cli.main import app, main
 from privet.core.errors import PrivetError
-from privet.methods.collaborative import Collaborative, Players
-from privet.methods.services.evaluation import Outcomes, outcomes
-from privet.methods.services.service import bring
+from privet.methods.collaborative import Collaborative, CollaborativeNetworks
+from privet.methods.services.evaluation import ServiceEvaluation, evaluate_services
+from privet.methods.services.service import provided_service
 from privet.nets.convolutions import prepare
 from privet.nets.sanitizer import Sanitizer
 from privet.studies.collaborative_page import page
@@ -74,7 +74,9 @@ def variants():
 
 
 def _of(release, role):
-    return next(a for a in Outcomes.from_json(release.card["outcomes"]).answers if a.role == role)
+    return next(
+        a for a in ServiceEvaluation.from_json(release.card["outcomes"]).answers if a.role == role
+    )
 
 
 def test_the_loss_is_the_formula():
@@ -82,9 +84,9 @@ def test_the_loss_is_the_formula():
     method = Collaborative(**TINY, alpha=0.3, adversarial=False).given(GIVEN)
     problem = method.problem(TABLE, ["u"], ["y"], [], QUIET)
     torch.manual_seed(0)
-    players = Players(problem, method)
+    networks = CollaborativeNetworks(problem, method)
     batch = problem.feed().batch(np.arange(12))
-    x, z = prepare(batch.x), players.release(prepare(batch.x))
+    x, z = prepare(batch.x), networks.release(prepare(batch.x))
 
     def answers(model, records):
         scores = model(records).detach().numpy().astype(np.float64)
@@ -101,7 +103,7 @@ def test_the_loss_is_the_formula():
     )
     hidden = np.mean([sum(prior[k] * np.log(prior[k] / q[k]) for k in range(2)) for q in told])
     assert kept > 1e-6 and hidden > 1e-3
-    assert float(players.sanitize(batch).loss.detach()) == pytest.approx(
+    assert float(networks.sanitize(batch).loss.detach()) == pytest.approx(
         0.7 * kept + 0.3 * hidden, rel=1e-4
     )
 
@@ -109,15 +111,15 @@ def test_the_loss_is_the_formula():
 def test_missing_labels_are_left_out_of_the_privacy_models_loss():
     method = Collaborative(**TINY).given(GIVEN)
     problem = method.problem(TABLE, ["u"], ["y"], [], QUIET)
-    players = Players(problem, method)
+    networks = CollaborativeNetworks(problem, method)
     batch = problem.feed().batch(np.arange(20))
     labels = {**batch.labels, "u": torch.where(torch.arange(20) < 8, batch.labels["u"], -1)}
-    some = players.defeat(Batch(batch.x, labels)).loss
-    first = players.defeat(
+    some = networks.defeat(Batch(batch.x, labels)).loss
+    first = networks.defeat(
         Batch(batch.x[:8], {name: column[:8] for name, column in batch.labels.items()})
     ).loss
     torch.testing.assert_close(some, first)
-    nobody = players.defeat(Batch(batch.x, {**batch.labels, "u": torch.full((20,), -1)})).loss
+    nobody = networks.defeat(Batch(batch.x, {**batch.labels, "u": torch.full((20,), -1)})).loss
     assert float(nobody.detach()) == 0.0
 
 
@@ -264,7 +266,7 @@ def test_identity_is_a_task_counted_in_sample_and_by_a_gallery_of_others(people)
     release = Collaborative(**{**TINY, "epochs": 1, "lessons": 2}).fit(
         people, ["u"], ["person", "y"], run=QUIET
     )
-    found = Outcomes.from_json(release.card["outcomes"])
+    found = ServiceEvaluation.from_json(release.card["outcomes"])
     named = next(a for a in found.answers if a.attribute == "person")
     assert (
         named.part == "fit"
@@ -275,7 +277,7 @@ def test_identity_is_a_task_counted_in_sample_and_by_a_gallery_of_others(people)
     select = people.part("select")
     several = np.unique(select.people, return_counts=True)[1] > 1
     assert looked.people == several.sum() and looked.probes == len(select) - len(several)
-    assert found == Outcomes.from_json(json.loads(json.dumps(release.card["outcomes"])))
+    assert found == ServiceEvaluation.from_json(json.loads(json.dumps(release.card["outcomes"])))
 
 
 def test_a_perfect_identifier_finds_everybody_raw_and_nobody_in_a_constant(people):
@@ -285,12 +287,12 @@ def test_a_perfect_identifier_finds_everybody_raw_and_nobody_in_a_constant(peopl
         def forward(self, x):
             return nn.functional.pad(x[:, 2, 5, :16], (0, problem.utility[0].classes - 16))
 
-    service = bring(Looks(), problem, problem.utility[0])
+    service = provided_service(Looks(), problem, problem.utility[0])
     shut = Sanitizer(problem.schema, 0.1)
     with torch.no_grad():
         shut.body.last.weight.zero_()
         shut.body.last.bias[:3] = -30.0
-    still = outcomes(
+    still = evaluate_services(
         Release(problem.schema, ("sanitizer", {"width": 0.1}), shut, None),
         people,
         [("utility", service)],
@@ -305,7 +307,7 @@ def test_a_perfect_identifier_finds_everybody_raw_and_nobody_in_a_constant(peopl
     assert still.identified[0].raw["top_5"] > 0.9
     with torch.no_grad():
         shut.body.last.bias[:3] = 30.0
-    blank = outcomes(
+    blank = evaluate_services(
         Release(problem.schema, ("sanitizer", {"width": 0.1}), shut, None),
         people,
         [("utility", service)],

@@ -13,9 +13,16 @@ from sklearn.metrics import balanced_accuracy_score
 
 from privet import Run
 from privet.core.errors import PrivetError
-from privet.methods.confusion import WIDTHS, Confusion, Panel, Players, balance, uninformed
+from privet.methods.confusion import (
+    WIDTHS,
+    Confusion,
+    ConfusionNetworks,
+    Panel,
+    balance,
+    uninformed,
+)
 from privet.methods.tiprdc import TIPRDC
-from privet.methods.tiprdc import Players as Published
+from privet.methods.tiprdc import TIPRDCNetworks as Published
 from privet.train.game import Game
 from small import small
 from stopping import resumes_to_the_same
@@ -24,10 +31,10 @@ QUIET = Run(progress=False, device="cpu")
 QUICK = {"width": 0.05, "warmup": 1, "epochs": 2, "batch": 16, "steps": 2}
 
 
-def _players(method, modality="table", private=("u",), n=80):
+def _networks(method, modality="table", private=("u",), n=80):
     problem = method.problem(small(modality, n), list(private), [], [], QUIET)
     torch.manual_seed(1)
-    return problem, Players(problem, method)
+    return problem, ConfusionNetworks(problem, method)
 
 
 @pytest.mark.parametrize(("adversaries", "restart"), [(1, 2), (2, 2), (3, 1), (2, 0)])
@@ -51,18 +58,18 @@ def test_adversaries_start_again_in_turn_and_on_time(adversaries, restart):
 
 @pytest.mark.parametrize("modality", ["table", "image", "text", "signal"])
 def test_a_renewed_adversary_forgets_everything_and_the_others_nothing(modality):
-    _, players = _players(Confusion(adversaries=2, width=0.05), modality)
+    _, networks = _networks(Confusion(adversaries=2, width=0.05), modality)
     before = [
-        {k: v.clone() for k, v in adversary.state_dict().items()} for adversary in players.panel
+        {k: v.clone() for k, v in adversary.state_dict().items()} for adversary in networks.panel
     ]
-    for adversary in players.panel:
+    for adversary in networks.panel:
         for parameter in adversary.parameters():
             parameter.data.fill_(7.0)
-    players.panel.renew(0)
-    now = [adversary.state_dict() for adversary in players.panel]
+    networks.panel.renew(0)
+    now = [adversary.state_dict() for adversary in networks.panel]
     assert not any((value == 7).any() for value in now[0].values())
     assert {k: v.shape for k, v in now[0].items()} == {k: v.shape for k, v in before[0].items()}
-    assert all((parameter == 7).all() for parameter in players.panel[1].parameters())
+    assert all((parameter == 7).all() for parameter in networks.panel[1].parameters())
 
 
 @pytest.mark.parametrize("stop", [4, 6, 7, 10])
@@ -102,43 +109,46 @@ def test_every_player_gets_its_own_gradient(modality):
     """Extractor: lambda confusion - (1 - lambda) J; estimator: -J; both from one pass. The panel
     gets none from it."""
     method = Confusion(budget=0.3, width=0.05, adversaries=2)
-    problem, players = _players(method, modality, ("u", "y"))
+    problem, networks = _networks(method, modality, ("u", "y"))
     batch = problem.feed().batch(np.arange(16))
-    together = players.confuse(batch).loss
-    z = players.release(batch)
-    confusion, informed = players.confuse(batch).figures["confusion"], players.inform(batch, z).loss
+    together = networks.confuse(batch).loss
+    z = networks.release(batch)
+    confusion, informed = (
+        networks.confuse(batch).figures["confusion"],
+        networks.inform(batch, z).loss,
+    )
     wanted = {
         "extractor": torch.autograd.grad(
             0.3 * confusion + 0.7 * informed,
-            list(players.extractor.parameters()),
+            list(networks.extractor.parameters()),
             retain_graph=True,
         ),
         "estimator": torch.autograd.grad(
-            informed, list(players.estimator.parameters()), retain_graph=True
+            informed, list(networks.estimator.parameters()), retain_graph=True
         ),
     }
     for name, gradients in wanted.items():
         given = torch.autograd.grad(
-            together, list(getattr(players, name).parameters()), retain_graph=True
+            together, list(getattr(networks, name).parameters()), retain_graph=True
         )
         for a, b in zip(given, gradients, strict=True):
             torch.testing.assert_close(a, b)
-    moved = [player.module for player in players.confusing(1, 1e-3).players]
+    moved = [player.module for player in networks.confusing(1, 1e-3).players]
     assert not {id(p) for p in moved[0].parameters()} & {id(p) for p in moved[1].parameters()}
 
 
 def test_adversaries_learn_apart_from_each_other():
     """The gradient of one does not depend on who else is on the panel, and a rare value weighs as
     much as a frequent one."""
-    problem, players = _players(Confusion(adversaries=3, width=0.05))
+    problem, networks = _networks(Confusion(adversaries=3, width=0.05))
     batch = problem.feed().batch(np.arange(32))
-    z = players.release(batch).detach()
-    first = list(players.panel[0].parameters())
-    together = torch.autograd.grad(players.accuse(batch, z).loss, first)
-    alone = players.panel[0]
-    players.panel = Panel([alone])
+    z = networks.release(batch).detach()
+    first = list(networks.panel[0].parameters())
+    together = torch.autograd.grad(networks.accuse(batch, z).loss, first)
+    alone = networks.panel[0]
+    networks.panel = Panel([alone])
     for a, b in zip(
-        together, torch.autograd.grad(players.accuse(batch, z).loss, first), strict=True
+        together, torch.autograd.grad(networks.accuse(batch, z).loss, first), strict=True
     ):
         torch.testing.assert_close(a, b)
     labels = torch.tensor([0] * 90 + [1] * 10 + [-1] * 5)
@@ -149,8 +159,8 @@ def test_adversaries_learn_apart_from_each_other():
 
 
 def test_widths_differ():
-    _, players = _players(Confusion(adversaries=3, width=0.5))
-    sizes = [sum(p.numel() for p in adversary.parameters()) for adversary in players.panel]
+    _, networks = _networks(Confusion(adversaries=3, width=0.5))
+    sizes = [sum(p.numel() for p in adversary.parameters()) for adversary in networks.panel]
     assert len(WIDTHS) == 2 and sizes[0] == sizes[2] > sizes[1]
 
 
@@ -205,11 +215,11 @@ def test_shares_tiprdc_networks():
     """The release of either is the same network, so an audit compares the games and nothing
     else."""
     ours, theirs = Confusion(width=0.05), TIPRDC(width=0.05)
-    problem, players = _players(ours)
+    problem, networks = _networks(ours)
     published = Published(problem, theirs)
     for name in ("extractor", "estimator"):
         shapes = [
             {k: v.shape for k, v in getattr(one, name).state_dict().items()}
-            for one in (players, published)
+            for one in (networks, published)
         ]
         assert shapes[0] == shapes[1]

@@ -13,8 +13,8 @@ import torch
 from privet import METHODS, Release, Run
 from privet.core.errors import PrivetError
 from privet.data.toys import bernoulli_optimum, gaussian_optimum, toy
-from privet.methods.adversary_loss import Entropy, Squared, Variation
-from privet.methods.gap import GAP, REGIMES, Players, _halves
+from privet.methods.adversary_loss import EntropyGain, SquaredErrorGain, VariationGain
+from privet.methods.gap import GAP, REGIMES, GAPNetworks, _halves
 from privet.nets.channel import Spent, channel_of
 from small import small
 
@@ -134,17 +134,17 @@ def test_privacy_is_what_it_is_called():
     truth = torch.from_numpy(rng.integers(0, 3, 3000))
     sure = torch.nn.functional.one_hot(truth, 3) * 40.0
     blind = torch.zeros(3000, 3)
-    entropy = Entropy(truth.numpy(), 3)
+    entropy = EntropyGain(truth.numpy(), 3)
     assert float(entropy(sure, truth)) == pytest.approx(
         entropy.entropy, abs=1e-4
     ) and entropy.entropy == pytest.approx(np.log(3), abs=0.01)
     assert float(entropy(blind, truth)) <= 1e-6, "who knows nothing tells nothing"
     assert (
-        float(Variation()(sure * 2 - 40, truth)) == pytest.approx(2.0, abs=1e-4)
-        and float(Variation()(blind, truth)) == 0.0
+        float(VariationGain()(sure * 2 - 40, truth)) == pytest.approx(2.0, abs=1e-4)
+        and float(VariationGain()(blind, truth)) == 0.0
     )
     ages = torch.from_numpy(rng.normal(50, 9, 3000))
-    squared = Squared(ages.numpy())
+    squared = SquaredErrorGain(ages.numpy())
     known = ((ages - squared.mean) / squared.std).float().unsqueeze(1)
     assert float(squared(known, ages)) == pytest.approx(1.0, abs=1e-4) and float(
         squared(0 * known, ages)
@@ -152,7 +152,7 @@ def test_privacy_is_what_it_is_called():
     assert squared.says(known, ages)["r2"] == pytest.approx(1.0, abs=1e-6)
 
 
-@pytest.mark.parametrize("measure", [Entropy(np.array([0, 1, 1]), 2), Variation()])
+@pytest.mark.parametrize("measure", [EntropyGain(np.array([0, 1, 1]), 2), VariationGain()])
 def test_missing_labels_are_not_counted(measure):
     scores, truth = (
         torch.randn(9, 2, generator=torch.Generator().manual_seed(0)),
@@ -168,7 +168,7 @@ def test_players_learn_from_different_people():
     assert not set(people[first]) & set(people[second]) and len(first) + len(second) == len(people)
     assert abs(len(first) - len(second)) <= 3
     problem = GAP(**QUICK).problem(small("table", 200), ["u"], [], [], QUIET)
-    accuser, defender = Players(problem, GAP(**QUICK)).phases()[2].players
+    accuser, defender = GAPNetworks(problem, GAP(**QUICK)).phases()[2].players
     assert not set(accuser.records) & set(defender.records)
 
 
@@ -179,11 +179,11 @@ def test_a_regime_sets_what_is_not_set():
         and GAP(regime="high", pre_g=0).plan.pre_g == 0
     )
     problem = (method := GAP(**QUICK)).problem(small("table", 400), ["u"], [], [], QUIET)
-    players = Players(problem, method)
+    networks = GAPNetworks(problem, method)
     from privet.train.game import Game
 
-    game = Game(players.modules(), players.phases(), players.feed, method.batch, 0, "")
-    assert game.rounds(players.phases()[2]) == method.rounds
+    game = Game(networks.modules(), networks.phases(), networks.feed, method.batch, 0, "")
+    assert game.rounds(networks.phases()[2]) == method.rounds
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_resumes_where_it_stopped(tmp_path):
 
     class Halting(GAP):
         def learn(self, problem, run):
-            original, calls = Players.defend, []
+            original, calls = GAPNetworks.defend, []
 
             def defend(self, batch):
                 calls.append(1)
@@ -253,11 +253,11 @@ def test_resumes_where_it_stopped(tmp_path):
                     raise Stop
                 return original(self, batch)
 
-            Players.defend = defend
+            GAPNetworks.defend = defend
             try:
                 return super().learn(problem, run)
             finally:
-                Players.defend = original
+                GAPNetworks.defend = original
 
     with pytest.raises(Stop):
         Halting(**method).fit(

@@ -11,10 +11,10 @@ from torch import nn
 
 from privet.auditing.certify import certify_release
 from privet.core.errors import PrivetError
-from privet.methods import overlap_penalty as matching
-from privet.methods.certified import OTHERS, people_of
-from privet.methods.hedge import Hedge, _Players
-from privet.methods.overlap_penalty import Memory, success
+from privet.methods import overlap_penalty
+from privet.methods.certified import HELD_OUT, people_per_value
+from privet.methods.hedge import Hedge, HedgeNetworks
+from privet.methods.overlap_penalty import CodeMemory, success
 from privet.nets.additive import Additive
 from privet.train.game import Run
 from small import small
@@ -52,7 +52,7 @@ def test_success_in_blocks_is_success_at_once(room, monkeypatch):
     codes, around = torch.rand(50, 2, generator=random), torch.rand(30, 2, generator=random)
     values, others = (torch.randint(-1, 3, (n,), generator=random) for n in (50, 30))
     z = codes + 0.1 * torch.randn(codes.shape, generator=random)
-    monkeypatch.setattr(matching, "ROOM", room)
+    monkeypatch.setattr(overlap_penalty, "ROOM", room)
     with torch.no_grad():
         blocks = success(z, codes, values, around, others, 0.1, 3)
     torch.testing.assert_close(blocks, success(z, codes, values, around, others, 0.1, 3))
@@ -106,7 +106,7 @@ def test_gradients_push_values_together():
 
 
 def test_memory_keeps_the_latest():
-    memory = Memory(5, 1, 1)
+    memory = CodeMemory(5, 1, 1)
     for start in (0, 3):
         memory.keep(torch.arange(start, start + 3.0)[:, None], torch.zeros(3, 1, dtype=torch.int64))
     assert sorted(memory.codes[:, 0].tolist()) == [1, 2, 3, 4, 5] and (memory.values == 0).all()
@@ -146,7 +146,7 @@ def test_wrong_words_are_refused():
 
 def test_people_are_counted_once_for_each_value():
     data = small("table", 200, people=50)
-    counts = people_of(data, data.attribute("u"))
+    counts = people_per_value(data, data.attribute("u"))
     assert sum(counts) >= len(np.unique(data.people)) and len(counts) == 2
 
 
@@ -188,11 +188,11 @@ def test_releases_lie_on_a_grid_and_the_last_bits_tell_nothing():
 
 
 def test_tasks_are_weighed_as_asked():
-    assert Hedge(weights="2,2,1").shares(3) == pytest.approx([0.4, 0.4, 0.2])
-    assert Hedge().shares(4) == [0.25] * 4 and Hedge().shares(0) == []
+    assert Hedge(weights="2,2,1").task_weights(3) == pytest.approx([0.4, 0.4, 0.2])
+    assert Hedge().task_weights(4) == [0.25] * 4 and Hedge().task_weights(0) == []
     for weights, tasks in (("1,1", 3), ("1,x", 2), ("-1,2", 2), ("0,0", 2), ("inf,1", 2)):
         with pytest.raises(PrivetError, match="one number of 0 or more per task"):
-            Hedge(weights=weights).shares(tasks)
+            Hedge(weights=weights).task_weights(tasks)
     with pytest.raises(PrivetError, match="per task"):
         Hedge(weights="1,2").problem(
             small("table"), ["u"], ["y"], [], Run(progress=False, device="cpu")
@@ -206,16 +206,16 @@ def test_a_state_is_judged_under_the_noise_that_it_needs():
     problem = method.problem(
         small("table", 2000), ["u"], ["y"], [], Run(progress=False, device="cpu")
     )
-    players, others = _Players(problem, method), problem.feed(*OTHERS)
+    networks, others = HedgeNetworks(problem, method), problem.feed(*HELD_OUT)
     telling = 0.3 * (others.labels["u"].float() * 2 - 1).unsqueeze(1)
     shown = telling + 0.4 * torch.randn(telling.shape, generator=torch.Generator().manual_seed(1))
     assert (
         float(
             success(shown, telling, others.labels["u"], telling[:0], others.labels["u"][:0], 0.4, 2)
         )
-        > players.allowed[0] + 0.05
+        > networks.allowed[0] + 0.05
     )
-    found, losses = players.judged(telling, others)
-    assert players.allowed[0] - 0.03 < found[0] <= players.allowed[0] and len(losses) == 1
-    quiet, _ = players.judged(torch.zeros_like(telling), others)
+    found, losses = networks.held_out_figures(telling, others)
+    assert networks.allowed[0] - 0.03 < found[0] <= networks.allowed[0] and len(losses) == 1
+    quiet, _ = networks.held_out_figures(torch.zeros_like(telling), others)
     assert quiet[0] == pytest.approx(0.5, abs=1e-3)

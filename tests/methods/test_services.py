@@ -18,7 +18,7 @@ from privet.core.errors import PrivetError
 from privet.data.dataset import Attribute
 from privet.methods.collaborative import Collaborative
 from privet.methods.services import onnx_torch
-from privet.methods.services.service import Service, bring, untaught
+from privet.methods.services.service import Service, new_service, provided_service
 from privet.nets.code import body
 from privet.nets.convolutions import prepare
 from privet.train.game import Run
@@ -102,7 +102,7 @@ def test_an_onnx_file_answers_and_passes_gradients_like_the_module_it_came_from(
     module, x = _models(modality), _records(modality)
     path = _export(module, x[:3], tmp_path / "model.onnx", dynamo=modality == "image")
     (tmp_path / "model.json").write_text(json.dumps({"input": {"range": [-1, 1]}}))
-    service = bring(path, PROBLEMS[modality], Y)
+    service = provided_service(path, PROBLEMS[modality], Y)
     given, wanted = x.clone().requires_grad_(), x.clone().requires_grad_()
     mine, theirs = service(given), module(wanted)
     torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=1e-4)
@@ -117,10 +117,10 @@ def test_an_onnx_file_answers_and_passes_gradients_like_the_module_it_came_from(
 
 
 def test_our_own_reader_of_pictures_is_converted_too(tmp_path):
-    module, x = untaught(PROBLEMS["image"], Y, 0.05).module.eval(), _records("image")
+    module, x = new_service(PROBLEMS["image"], Y, 0.05).module.eval(), _records("image")
     path = _export(module, x[:3], tmp_path / "m.onnx")
     torch.testing.assert_close(
-        bring(path, PROBLEMS["image"], Y, {"input": {"range": [-1, 1]}})(x),
+        provided_service(path, PROBLEMS["image"], Y, {"input": {"range": [-1, 1]}})(x),
         module(x),
         atol=1e-4,
         rtol=1e-4,
@@ -250,7 +250,7 @@ def test_a_batch_of_fixed_size_is_taken_where_the_graph_does_not_mind(tmp_path):
     path = _export(module, x[:2], tmp_path / "m.onnx", free=False)
     assert onnx_torch.read(path)[0].shape[0] == 2
     torch.testing.assert_close(
-        bring(path, PROBLEMS["table"], Y)(x), module(x), atol=1e-4, rtol=1e-4
+        provided_service(path, PROBLEMS["table"], Y)(x), module(x), atol=1e-4, rtol=1e-4
     )
     minds = _graph(
         [helper.make_node("Reshape", ["x", "s"], ["z"])], [("s", np.array([2, -1]))], (2, 2, 8, 8)
@@ -267,7 +267,7 @@ def test_a_batch_of_fixed_size_is_taken_where_the_graph_does_not_mind(tmp_path):
 def test_weights_beside_the_file_count(tmp_path):
     module, x = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 2)), _records("table")
     _export(module, x[:3], tmp_path / "m.onnx")
-    whole = bring(tmp_path / "m.onnx", PROBLEMS["table"], Y)
+    whole = provided_service(tmp_path / "m.onnx", PROBLEMS["table"], Y)
     onnx.save(
         onnx.load(tmp_path / "m.onnx"),
         tmp_path / "apart.onnx",
@@ -275,12 +275,12 @@ def test_weights_beside_the_file_count(tmp_path):
         location="w.data",
         size_threshold=0,
     )
-    apart = bring(tmp_path / "apart.onnx", PROBLEMS["table"], Y)
+    apart = provided_service(tmp_path / "apart.onnx", PROBLEMS["table"], Y)
     torch.testing.assert_close(whole(x), apart(x))
     changed = bytearray((tmp_path / "w.data").read_bytes())
     changed[3] ^= 1
     (tmp_path / "w.data").write_bytes(changed)
-    assert bring(tmp_path / "apart.onnx", PROBLEMS["table"], Y).sha256 != apart.sha256
+    assert provided_service(tmp_path / "apart.onnx", PROBLEMS["table"], Y).sha256 != apart.sha256
 
 
 class Says(nn.Module):
@@ -308,7 +308,7 @@ class Says(nn.Module):
 def test_however_a_model_says_it_the_probabilities_are_the_same(say):
     x = _records("table")
     torch.testing.assert_close(
-        bring(Says(say), PROBLEMS["table"], Y)(x).softmax(1),
+        provided_service(Says(say), PROBLEMS["table"], Y)(x).softmax(1),
         x[:, :2].softmax(1),
         atol=1e-5,
         rtol=1e-4,
@@ -318,7 +318,7 @@ def test_however_a_model_says_it_the_probabilities_are_the_same(say):
 def test_pictures_come_in_the_range_and_layout_of_the_card():
     problem, x = PROBLEMS["image"], _records("image")
     card = {"input": {"range": [0, 255], "mean": [10, 20, 30], "std": [2, 3, 4], "layout": "NHWC"}}
-    seen = bring(Says(lambda x: x[:, :2]), problem, Y, card)(x)
+    seen = provided_service(Says(lambda x: x[:, :2]), problem, Y, card)(x)
     bytes_ = problem.schema.inputs(problem.view())[:24].astype(np.float64)
     wanted = np.stack([(bytes_[:, 0, 0, 0] - 10) / 2, (bytes_[:, 1, 0, 0] - 20) / 3], 1)
     np.testing.assert_allclose(seen.numpy(force=True), wanted, atol=1e-3)
@@ -327,7 +327,7 @@ def test_pictures_come_in_the_range_and_layout_of_the_card():
 @pytest.mark.parametrize("modality", ["table", "signal"])
 def test_records_come_in_their_own_units_where_the_card_says_so(modality):
     problem = PROBLEMS[modality]
-    seen = bring(Says(lambda x: x[:, :2]), problem, Y, {"input": {"units": "raw"}})(
+    seen = provided_service(Says(lambda x: x[:, :2]), problem, Y, {"input": {"units": "raw"}})(
         _records(modality)
     ).numpy(force=True)
     view = problem.view()
@@ -341,8 +341,8 @@ def test_records_come_in_their_own_units_where_the_card_says_so(modality):
 
 def test_classes_in_another_order_are_put_right():
     x, named = _records("table"), replace(Y, values=("no", "yes"))
-    plain = bring(Says(lambda x: x[:, :2]), PROBLEMS["table"], named)(x)
-    turned = bring(
+    plain = provided_service(Says(lambda x: x[:, :2]), PROBLEMS["table"], named)(x)
+    turned = provided_service(
         Says(lambda x: x[:, :2]), PROBLEMS["table"], named, {"output": {"classes": ["yes", "no"]}}
     )(x)
     torch.testing.assert_close(plain.flip(1), turned)
@@ -368,35 +368,35 @@ MANY = Attribute("colour", "categorical", ("red", "green", "blue"))
 )
 def test_what_does_not_fit_is_refused_in_one_sentence(model, attribute, card, sentence):
     with pytest.raises(PrivetError, match=sentence) as refused:
-        bring(model, PROBLEMS["table"], attribute, card)
+        provided_service(model, PROBLEMS["table"], attribute, card)
     assert "\n" not in str(refused.value)
 
 
 def test_files_that_do_not_fit_are_refused(tmp_path):
     (tmp_path / "no.onnx").write_bytes(b"hello")
     with pytest.raises(PrivetError, match="cannot be read as ONNX"):
-        bring(tmp_path / "no.onnx", PROBLEMS["table"], Y)
+        provided_service(tmp_path / "no.onnx", PROBLEMS["table"], Y)
     path = _export(nn.Linear(9, 2), torch.zeros(3, 9), tmp_path / "wide.onnx")
     with pytest.raises(PrivetError, match="takes records of 9, and these are 6"):
-        bring(path, PROBLEMS["table"], Y)
+        provided_service(path, PROBLEMS["table"], Y)
     onnx.save(
         _graph([helper.make_node("Cast", ["x"], ["z"], to=1)], kind=TensorProto.UINT8),
         tmp_path / "bytes.onnx",
     )
     with pytest.raises(PrivetError, match="gradients pass through floats only"):
-        bring(tmp_path / "bytes.onnx", PROBLEMS["image"], Y)
+        provided_service(tmp_path / "bytes.onnx", PROBLEMS["image"], Y)
 
 
 def test_the_model_that_was_brought_is_never_changed():
     module = nn.Linear(6, 2)
-    service = bring(module, PROBLEMS["table"], Y)
+    service = provided_service(module, PROBLEMS["table"], Y)
     before = module.weight.clone()
     with torch.no_grad():
         for parameter in service.module.parameters():
             parameter.zero_()
     assert (
         torch.equal(module.weight, before)
-        and bring(module, PROBLEMS["table"], Y).sha256 == service.sha256
+        and provided_service(module, PROBLEMS["table"], Y).sha256 == service.sha256
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from privet.core.errors import PrivetError
-from privet.methods.shredder import Law, Players, Shredder
+from privet.methods.shredder import Law, Shredder, ShredderNetworks
 from privet.nets.code import body
 from privet.nets.convolutions import prepare
 from privet.nets.mask import Split, split
@@ -78,10 +78,10 @@ def test_a_released_ratio_is_the_one_asked_for(table):
 def test_noise_is_drawn_for_every_record_in_learning():
     data = small("image", 60)
     method = Shredder(width=0.05)
-    players = Players(method.problem(data, ["u"], ["y"], (), RUN), method)
+    networks = ShredderNetworks(method.problem(data, ["u"], ["y"], (), RUN), method)
     seen: list[torch.Tensor] = []
-    players.service.rest.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach()))
-    players.bear(players.feed.batch(np.zeros(4, dtype=int)))
+    networks.service.rest.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach()))
+    networks.bear(networks.feed.batch(np.zeros(4, dtype=int)))
     assert all((seen[0][i] != seen[0][j]).float().mean() > 0.99 for i in range(4) for j in range(i))
 
 

@@ -19,9 +19,15 @@ from privet import METHODS, Release, Run
 from privet.auditing.certify import why_not
 from privet.cli import main as cli
 from privet.core.errors import PrivetError
-from privet.methods.services.segmentation import dice, lesson, mask_loss, mirrored, untaught
+from privet.methods.services.segmentation import (
+    dice,
+    mask_loss,
+    mirrored,
+    new_service,
+    teaching_phase,
+)
 from privet.methods.services.service import Service
-from privet.methods.unoise import Players, UNoise, hardened, patchy
+from privet.methods.unoise import UNoise, UNoiseNetworks, hardened, patchy
 from privet.nets.convolutions import prepare
 from privet.train.feed import Batch
 from privet.train.game import Game, Move, Phase, Player
@@ -41,29 +47,29 @@ def problem(data):
     return UNoise().problem(data, ["u"], ["where"], [], QUIET)
 
 
-def veiled(problem, c: float) -> Players:
+def veiled(problem, c: float) -> UNoiseNetworks:
     """A map learned for a service whose needs are known."""
     torch.manual_seed(0)
     method = UNoise(**SMALL, c=c, epochs=20)
-    players = Players(problem, method, [Service(problem.utility[0], Reader())])
-    Game(players.modules(), [players.drown()], problem.feed(), method.batch, 0, "drowning").play(
+    networks = UNoiseNetworks(problem, method, [Service(problem.utility[0], Reader())])
+    Game(networks.modules(), [networks.drown()], problem.feed(), method.batch, 0, "drowning").play(
         QUIET
     )
-    return players
+    return networks
 
 
 @pytest.fixture(scope="module")
-def players(problem):
+def networks(problem):
     return veiled(problem, 0.3)
 
 
-def test_noise_is_loud_where_the_service_does_not_look_and_quiet_where_it_does(problem, players):
+def test_noise_is_loud_where_the_service_does_not_look_and_quiet_where_it_does(problem, networks):
     feed = problem.feed("test")
     with torch.inference_mode():
-        loudness = players.veil.eval().map(prepare(feed.batch(np.arange(len(feed))).x)).squeeze(1)
+        loudness = networks.veil.eval().map(prepare(feed.batch(np.arange(len(feed))).x)).squeeze(1)
     needed, free = loudness[:, :, :7], loudness[:, :, 9:]
     assert free.mean() > 0.8 > needed.mean() + 0.3
-    said = players.judge(problem.feed("select"))
+    said = networks.judge(problem.feed("select"))
     assert (
         said["where"]["measure"] == "dice"
         and said["where"]["raw"] == 1
@@ -76,23 +82,23 @@ def test_noise_is_loud_where_the_service_does_not_look_and_quiet_where_it_does(p
     )
 
 
-def test_a_larger_weight_makes_more_noise_and_the_service_does_not_move(problem, players):
+def test_a_larger_weight_makes_more_noise_and_the_service_does_not_move(problem, networks):
     louder = veiled(problem, 30.0)
     feed = problem.feed("select")
-    quiet, loud = players.judge(feed), louder.judge(feed)
+    quiet, loud = networks.judge(feed), louder.judge(feed)
     assert (
         loud["mean map"] > quiet["mean map"] + 0.1
         and loud["where"]["released"] < quiet["where"]["released"]
     )
-    assert all(one.services[0].module.sharp.item() == 8.0 for one in (players, louder))
+    assert all(one.services[0].module.sharp.item() == 8.0 for one in (networks, louder))
 
 
 def test_a_service_learns_its_mask(problem):
     torch.manual_seed(0)
-    service = untaught(problem, problem.utility[0], width=0.1)
+    service = new_service(problem, problem.utility[0], width=0.1)
     Game(
         {"service": service.module},
-        [lesson(service, 15, lr=1e-2)],
+        [teaching_phase(service, 15, lr=1e-2)],
         problem.feed(),
         16,
         0,
@@ -124,7 +130,7 @@ def test_a_killed_run_ends_in_the_same_weights(data, tmp_path, monkeypatch):
     method = UNoise(**SMALL, lessons=1, epochs=1)
     whole = method.fit(data, ["u"], ["where"], run=QUIET)
     run = dataclasses.replace(QUIET, folder=tmp_path, rounds_between=3)
-    serve, seen = Players.serve, []
+    serve, seen = UNoiseNetworks.serve, []
 
     def dies(self, batch):
         seen.append(1)
@@ -132,10 +138,10 @@ def test_a_killed_run_ends_in_the_same_weights(data, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return serve(self, batch)
 
-    monkeypatch.setattr(Players, "serve", dies)
+    monkeypatch.setattr(UNoiseNetworks, "serve", dies)
     with pytest.raises(KeyboardInterrupt):
         method.fit(data, ["u"], ["where"], run=run)
-    monkeypatch.setattr(Players, "serve", serve)
+    monkeypatch.setattr(UNoiseNetworks, "serve", serve)
     resumed = method.fit(data, ["u"], ["where"], run=dataclasses.replace(run, resume=True))
     for key, value in whole.module.state_dict().items():
         assert torch.equal(value, resumed.module.state_dict()[key]), key

@@ -8,7 +8,7 @@ from dataclasses import replace
 import example_audits as example
 import pytest
 
-from privet.methods.dp import Spent, bound
+from privet.methods.dp import LaplaceBudget, accuracy_bound
 from privet.reporting.page import render
 
 
@@ -24,7 +24,7 @@ def _page(certificate: object) -> str:
 
 
 def test_what_local_privacy_promises_is_in_the_report() -> None:
-    said = Spent.of(0.5, "record", 9, 7).sentence({"sex": bound(0.5, 2)})
+    said = LaplaceBudget.of(0.5, "record", 9, 7).sentence({"sex": accuracy_bound(0.5, 2)})
     page = _page({"kind": "local-dp", "said": said})
     assert "By construction" in page and said in page
 

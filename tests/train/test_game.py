@@ -21,7 +21,7 @@ from torch import nn
 
 from privet.core.errors import PrivetError
 from privet.data.schema import Inputs
-from privet.methods.tiprdc import TIPRDC, Players, jensen_shannon
+from privet.methods.tiprdc import TIPRDC, TIPRDCNetworks, jensen_shannon
 from privet.nets.device import place
 from privet.train import checkpoint
 from privet.train.checkpoint import like
@@ -197,26 +197,26 @@ def test_the_benchmarks_reference_plays_the_same_game():
     method = TIPRDC(width=0.05, batch=16)
     problem = method.problem(small("image", 80), ["u"], [], [], QUIET)
     torch.manual_seed(1)
-    players = Players(problem, method)
+    networks = TIPRDCNetworks(problem, method)
     reference = module.Reference(32, 32, width=0.05)
-    reference.take(**players.modules())
+    reference.take(**networks.modules())
     reference.to(CPU)
-    for net in players.modules().values():
+    for net in networks.modules().values():
         net.train()
     feed = problem.feed()
     batch = feed.batch(np.arange(16))
-    fused = {k: v.item() for k, v in players.all_at_once(batch).figures.items()}
+    fused = {k: v.item() for k, v in networks.all_at_once(batch).figures.items()}
     theirs = {k: float(v) for k, v in reference.step(batch.x, batch.labels["u"]).items()}
     assert theirs == pytest.approx({k: fused[k] for k in theirs}, rel=1e-4)
-    for player in players.play(1, method.lr, fused=False).players:
+    for player in networks.play(1, method.lr, fused=False).players:
         Turn(
             player.objective,
             [player.module],
             [torch.optim.Adam(player.module.parameters(), lr=player.lr)],
         )(batch)
     for ours, net in (
-        (players.adversary, reference.adversary),
-        (players.extractor, reference.extractor),
+        (networks.adversary, reference.adversary),
+        (networks.extractor, reference.extractor),
     ):
         for a, b in zip(ours.parameters(), net.parameters(), strict=True):
             torch.testing.assert_close(a, b, rtol=1e-3, atol=2e-4)
@@ -259,9 +259,9 @@ def test_fused_step_gives_every_player_its_own_gradient(modality, budget):
     method = TIPRDC(budget=budget, width=0.05)
     problem = method.problem(data, ["u", "y"], [], [], QUIET)
     torch.manual_seed(1)
-    players = Players(problem, method)
+    networks = TIPRDCNetworks(problem, method)
     batch = problem.feed().batch(np.arange(16))
-    phase = players.play(1, 1e-3, fused=True)
+    phase = networks.play(1, 1e-3, fused=True)
     together = phase.fused(batch).loss
     for player in phase.players:
         parameters = list(player.module.parameters())

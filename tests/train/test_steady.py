@@ -20,7 +20,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from privet import METHODS, Run
-from privet.methods.tiprdc import IN_TURN, TIPRDC, Players
+from privet.methods.tiprdc import MAIN_STREAM, TIPRDC, TIPRDCNetworks
 from privet.train.feed import Batch, Feed
 from privet.train.game import Game, Phase
 from privet.train.step import Turn
@@ -176,46 +176,46 @@ def test_gap_by_structural_similarity(monkeypatch):
 
 def test_a_number_of_python_is_caught(monkeypatch):
     """The test can fail: a weight that grows from round to round, and is no tensor."""
-    real, calls = Players.all_at_once, []
+    real, calls = TIPRDCNetworks.all_at_once, []
 
-    def growing(self: Players, batch: Batch) -> Any:
+    def growing(self: TIPRDCNetworks, batch: Batch) -> Any:
         calls.append(1)
         move = real(self, batch)
         return type(move)(move.loss * (1 + 0.1 * len(calls)), move.figures)
 
-    monkeypatch.setattr(Players, "all_at_once", growing)
+    monkeypatch.setattr(TIPRDCNetworks, "all_at_once", growing)
     with pytest.raises(AssertionError, match="hiding"):
         played("tiprdc", "table", monkeypatch)
 
 
 def test_reading_back_is_caught(monkeypatch):
-    real = Players.all_at_once
+    real = TIPRDCNetworks.all_at_once
 
-    def reading(self: Players, batch: Batch) -> Any:
+    def reading(self: TIPRDCNetworks, batch: Batch) -> Any:
         move = real(self, batch)
         float(move.loss.detach())
         return move
 
-    monkeypatch.setattr(Players, "all_at_once", reading)
+    monkeypatch.setattr(TIPRDCNetworks, "all_at_once", reading)
     with pytest.raises(AssertionError, match="cannot be recorded"):
         played("tiprdc", "table", monkeypatch)
 
 
-def _fused() -> tuple[Players, Feed]:
+def _fused() -> tuple[TIPRDCNetworks, Feed]:
     method = TIPRDC(width=0.05, batch=16)
     problem = method.problem(small("image", 80), ["u"], [], [], Run(progress=False))
     torch.manual_seed(1)
-    return Players(problem, method), problem.feed()
+    return TIPRDCNetworks(problem, method), problem.feed()
 
 
 def test_a_compiler_sees_the_fused_step_as_one_graph():
-    players, feed = _fused()
+    networks, feed = _fused()
     batch = feed.batch(np.arange(16))
 
     def objective(x: Tensor, u: Tensor) -> Tensor:
-        return players.all_at_once(Batch(x, {"u": u})).loss
+        return networks.all_at_once(Batch(x, {"u": u})).loss
 
-    for net in players.modules().values():
+    for net in networks.modules().values():
         net.to(feed.device).eval()
     compiled = torch.compile(objective, backend="eager", fullgraph=True)
     torch.testing.assert_close(
@@ -227,14 +227,14 @@ def test_a_compiler_sees_the_fused_step_as_one_graph():
 @pytest.mark.parametrize("pace", ["plain", "recorded"])
 def test_a_gpu_learns_the_same_on_two_streams_as_on_one(monkeypatch, pace):
     def weights() -> Tensor:
-        players, feed = _fused()
-        Game(players.modules(), [players.play(20, 1e-3, fused=True)], feed, 16, 0, "").play(
+        networks, feed = _fused()
+        Game(networks.modules(), [networks.play(20, 1e-3, fused=True)], feed, 16, 0, "").play(
             Run(progress=False, pace=pace)
         )
         return torch.cat(
-            [p.detach().flatten() for net in players.modules().values() for p in net.parameters()]
+            [p.detach().flatten() for net in networks.modules().values() for p in net.parameters()]
         )
 
     two = weights()
-    monkeypatch.setattr(Players, "_beside", lambda *_: IN_TURN)
+    monkeypatch.setattr(TIPRDCNetworks, "_beside", lambda *_: MAIN_STREAM)
     torch.testing.assert_close(two, weights(), rtol=1e-2, atol=1e-3)

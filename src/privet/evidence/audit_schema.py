@@ -7,15 +7,12 @@ https://json-schema.org/draft/2020-12.
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
-import textwrap
 import types
 from dataclasses import MISSING, Field, fields, is_dataclass
-from itertools import pairwise
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from privet.core.field_docs import field_docs
 from privet.evidence.figures import VERSION, Audit
 
 PLAIN: dict[Any, dict[str, Any]] = {
@@ -59,12 +56,14 @@ def _of(kind: Any, kinds: dict[str, Any]) -> dict[str, Any]:
     if is_dataclass(kind) and isinstance(kind, type):
         if kind.__name__ not in kinds:
             kinds[kind.__name__] = {}
-            hints, said = get_type_hints(kind), _said(kind)
+            hints, docs = get_type_hints(kind), field_docs(kind)
             kinds[kind.__name__] |= {
                 "type": "object",
                 "description": " ".join((kind.__doc__ or "").split()),
                 "properties": {
-                    f.name: _of(hints[f.name], kinds) | said.get(f.name, {}) for f in fields(kind)
+                    f.name: _of(hints[f.name], kinds)
+                    | ({"description": docs[f.name]} if f.name in docs else {})
+                    for f in fields(kind)
                 },
                 "required": sorted(f.name for f in fields(kind) if _is_required(f)),
             }
@@ -84,17 +83,3 @@ def _of(kind: Any, kinds: dict[str, Any]) -> dict[str, Any]:
 
 def _is_required(field: Field[Any]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
-
-
-def _said(kind: type) -> dict[str, dict[str, str]]:
-    """The sentence below each field: Python keeps it in the source only."""
-    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-    lines = body.body if isinstance(body, ast.ClassDef) else []
-    return {
-        field.target.id: {"description": " ".join(told.value.value.split())}
-        for field, told in pairwise(lines)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        if isinstance(told, ast.Expr)
-        and isinstance(told.value, ast.Constant)
-        and isinstance(told.value.value, str)
-    }

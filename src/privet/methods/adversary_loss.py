@@ -1,9 +1,9 @@
 """How much an adversary tells of a private attribute: what it makes large, and what a channel makes
 small.
 
-    Entropy      H(u) - CE(f(x~), u)                                      nats; at most H(u), and for every f at most I(u; x~)
-    Variation    mean over classes c of E_{u = c} tanh f_c(x~) - E_{u != c} tanh f_c(x~)      at most 2: twice the total variation
-    Squared      1 - E (f(x~) - u)^2 / Var(u)                             of a number; at most 1
+    EntropyGain      H(u) - CE(f(x~), u)                                      nats; at most H(u), and for every f at most I(u; x~)
+    VariationGain    mean over classes c of E_{u = c} tanh f_c(x~) - E_{u != c} tanh f_c(x~)      at most 2: twice the total variation
+    SquaredErrorGain      1 - E (f(x~) - u)^2 / Var(u)                             of a number; at most 1
 
 Each is 0 or below for an adversary that knows no more than the frequencies. Records whose label is
 missing are not counted.
@@ -25,7 +25,7 @@ LEASH = 0.05
 """Weight of the mean squared score in the loss of a total variation's adversary."""
 
 
-class Telling(ABC):
+class AdversaryGain(ABC):
     @abstractmethod
     def __call__(self, scores: Tensor, truth: Tensor) -> Tensor:
         """What scores (n, classes), or (n, 1) of a number, tell of a batch."""
@@ -39,7 +39,7 @@ class Telling(ABC):
         """The same for people to read."""
 
 
-class _Classes(Telling):
+class _Classes(AdversaryGain):
     def says(self, scores: Tensor, truth: Tensor) -> dict[str, Any]:
         known = truth >= 0
         right = (scores.argmax(1) == truth)[known].float()
@@ -51,7 +51,7 @@ class _Classes(Telling):
         }
 
 
-class Entropy(_Classes):
+class EntropyGain(_Classes):
     def __init__(self, labels: Array, classes: int) -> None:
         """`labels` are those of *fit*: guessing means knowing their frequencies."""
         share = np.bincount(labels[labels >= 0], minlength=classes) / max(1, (labels >= 0).sum())
@@ -64,7 +64,7 @@ class Entropy(_Classes):
         return self.entropy - lost
 
 
-class Variation(_Classes):
+class VariationGain(_Classes):
     def __call__(self, scores: Tensor, truth: Tensor) -> Tensor:
         known = truth >= 0
         inside = F.one_hot(truth.clamp(min=0), scores.shape[1]).float() * known.unsqueeze(1)
@@ -82,7 +82,7 @@ class Variation(_Classes):
         return LEASH * scores.square().mean() - self(scores, truth)
 
 
-class Squared(Telling):
+class SquaredErrorGain(AdversaryGain):
     def __init__(self, labels: Array) -> None:
         numbers = labels[np.isfinite(labels)]
         self.mean, self.std = float(numbers.mean()), float(numbers.std()) or 1.0
@@ -103,9 +103,9 @@ class Squared(Telling):
         }
 
 
-def telling(attribute: Attribute, labels: Array, form: str) -> Telling:
+def adversary_gain(attribute: Attribute, labels: Array, form: str) -> AdversaryGain:
     """The measure for an attribute, given its labels in *fit* and the form that is wanted for
     classes."""
     if not attribute.is_class:
-        return Squared(labels)
-    return Variation() if form == "variation" else Entropy(labels, attribute.classes)
+        return SquaredErrorGain(labels)
+    return VariationGain() if form == "variation" else EntropyGain(labels, attribute.classes)

@@ -39,12 +39,12 @@ from privet.train.distributed import everyone, everyones
 from privet.train.feed import Batch, Feed
 from privet.train.game import Game, Move, Phase, Player, Run
 
-OTHERS = ("attack", "select")
+HELD_OUT = ("attack", "select")
 """Whom states and noise are chosen on."""
 
 
 @dataclass(kw_only=True)
-class Aiming(Method):
+class CertifiedMethod(Method):
     target: float = 0.58
     """No adversary above this balanced accuracy, certified: what learning aims at."""
     dims: int = 2
@@ -101,10 +101,10 @@ class Aiming(Method):
         without: Sequence[str],
         run: Run,
     ) -> Problem:
-        self.shares(len(utility))
+        self.task_weights(len(utility))
         return super().problem(data, private, utility, without, run)
 
-    def shares(self, tasks: int) -> list[float]:
+    def task_weights(self, tasks: int) -> list[float]:
         """What each task counts, as shares of 1."""
         try:
             given = (
@@ -122,10 +122,10 @@ class Aiming(Method):
             )
         return [weight / sum(given) for weight in given]
 
-    def play(self, players: Players, problem: Problem, run: Run) -> Game:
+    def play(self, networks: CertifiedNetworks, problem: Problem, run: Run) -> Game:
         game = Game(
-            players.modules(),
-            [players.play()],
+            networks.modules(),
+            [networks.play()],
             problem.feed(),
             self.batch,
             self.seed,
@@ -137,7 +137,7 @@ class Aiming(Method):
     def allowed(self, problem: Problem, attribute: Attribute) -> float:
         """Success that the target leaves on the sample, given the slack that the people of *test*
         will cost."""
-        people = people_of(problem.data.part("test"), attribute)
+        people = people_per_value(problem.data.part("test"), attribute)
         blind = 1 / attribute.classes
         slack = (
             math.sqrt(sum(1 / n for n in people) * math.log(1 / (1 - self.confidence)) / 2)
@@ -147,17 +147,19 @@ class Aiming(Method):
         )
         return max(self.target - slack - self.margin, blind + 0.002)
 
-    def least(self, codes: Array, problem: Problem, run: Run) -> tuple[float, dict[str, Any]]:
+    def least_noise(self, codes: Array, problem: Problem, run: Run) -> tuple[float, dict[str, Any]]:
         """The least noise that is predicted to meet the target for every private attribute;
         learning's own where none is."""
-        others = problem.view(*OTHERS)
+        others = problem.view(*HELD_OUT)
         found: list[float | None] = []
         for attribute in problem.private:
             labels = others.labels[attribute.name]
             there = labels >= 0
-            people = people_of(problem.data.part("test"), attribute)
+            people = people_per_value(problem.data.part("test"), attribute)
             found.append(
-                self.smallest(codes[there], labels[there], others.people[there], attribute, people)
+                self.smallest_noise(
+                    codes[there], labels[there], others.people[there], attribute, people
+                )
             )
         met = [one for one in found if one is not None]
         enough = len(met) == len(found)
@@ -171,11 +173,11 @@ class Aiming(Method):
             self.strength: said,
             "target": self.target,
             "met": enough,
-            "on": list(OTHERS),
+            "on": list(HELD_OUT),
         }
 
     @abstractmethod
-    def smallest(
+    def smallest_noise(
         self,
         codes: Array,
         labels: Array,
@@ -187,7 +189,7 @@ class Aiming(Method):
         people; None where none is."""
 
 
-class Players:
+class CertifiedNetworks:
     """The code, the heads that read tasks from what is released, and what is remembered of earlier
     codes.
 
@@ -198,7 +200,7 @@ class Players:
     def __init__(
         self,
         problem: Problem,
-        method: Aiming,
+        method: CertifiedMethod,
         code: nn.Module,
         head: Any,
         numbers: int,
@@ -209,15 +211,15 @@ class Players:
         self.private, self.utility = problem.private, problem.utility
         self.code = code
         self.smooth = copy.deepcopy(self.code)
-        self.kept = Kept(self.code)
+        self.kept = BestState(self.code)
         self.heads = nn.ModuleList([head(task.classes) for task in self.utility])
         self.informed = (
             (0.0 if self.utility else 1.0) if method.information < 0 else method.information
         )
-        self.pair = Likeness(problem, method, numbers) if self.informed else nn.Identity()
+        self.pair = RecordMatcher(problem, method, numbers) if self.informed else nn.Identity()
         self.memory = memory
         self.allowed = [method.allowed(problem, attribute) for attribute in self.private]
-        self.shares = method.shares(len(self.utility))
+        self.task_weights = method.task_weights(len(self.utility))
         self.done = 0.0
         self.pull, self.share = (
             torch.zeros((), device=problem.device),
@@ -235,7 +237,7 @@ class Players:
         """In learning."""
 
     @abstractmethod
-    def told(self, x: Tensor, z: Tensor, values: Tensor) -> Tensor:
+    def information_loss(self, x: Tensor, z: Tensor, values: Tensor) -> Tensor:
         """The loss of information about x given u."""
 
     @abstractmethod
@@ -244,7 +246,7 @@ class Players:
         remember the batch."""
 
     @abstractmethod
-    def judged(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
+    def held_out_figures(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
         """V for each private attribute, and each task's loss, among people not learned from: under
         the least noise that keeps the allowance, where the method can tell, because that is the
         noise the release will have."""
@@ -290,7 +292,7 @@ class Players:
         loss = self.weighed(losses) if losses else z.new_zeros(())
         figures = {"task loss": loss} if losses else {}
         if self.informed:
-            told = self.told(batch.x, z, values)
+            told = self.information_loss(batch.x, z, values)
             loss, figures = loss + self.informed * told, {**figures, "information loss": told}
         found = self.success(z, codes, values)
         for value, allowed in zip(found, self.allowed, strict=True):
@@ -300,7 +302,7 @@ class Players:
     def weighed(self, losses: Sequence[Tensor]) -> Tensor:
         """The tasks' losses as one, by their weights."""
         return torch.stack(
-            [share * loss for share, loss in zip(self.shares, losses, strict=True)]
+            [share * loss for share, loss in zip(self.task_weights, losses, strict=True)]
         ).sum()
 
     def grown(self) -> float:
@@ -325,11 +327,11 @@ class Players:
         target. The best state is kept."""
         if self.grown() < 1:
             return {}
-        self.others = self.others or self.problem.feed(*OTHERS)
+        self.others = self.others or self.problem.feed(*HELD_OUT)
         codes = torch.as_tensor(
             encode(self.smooth, self.others), dtype=torch.float32, device=self.others.device
         )
-        found, losses = self.judged(codes, self.others)
+        found, losses = self.held_out_figures(codes, self.others)
         over = max(
             0.0, *(value - allowed for value, allowed in zip(found, self.allowed, strict=True))
         )
@@ -345,7 +347,7 @@ class Players:
         return self.kept.code if math.isfinite(float(self.kept.score)) else self.smooth
 
 
-class Kept(nn.Module):
+class BestState(nn.Module):
     """The best state so far, as part of the checkpoint."""
 
     score: Tensor
@@ -360,11 +362,13 @@ class Kept(nn.Module):
         self.score.fill_(score)
 
 
-class Likeness(nn.Module):
+class RecordMatcher(nn.Module):
     """Scores a release against records: which one of those with the same private values did it come
     from?"""
 
-    def __init__(self, problem: Problem, method: Aiming, numbers: int, size: int = 64) -> None:
+    def __init__(
+        self, problem: Problem, method: CertifiedMethod, numbers: int, size: int = 64
+    ) -> None:
         super().__init__()
         self.of_x = Code(problem.schema, size, method.width, method.dropout)
         self.of_z = nn.Sequential(nn.Linear(numbers, 256), nn.ReLU(), nn.Linear(256, size))
@@ -373,7 +377,7 @@ class Likeness(nn.Module):
     def forward(self, x: Tensor, z: Tensor, values: Tensor) -> Tensor:
         """InfoNCE, in nats, with negatives of the same private values; the record itself is seen in
         another pose."""
-        scores, same = self.scores(x, z), alike(values)
+        scores, same = self.scores(x, z), same_values(values)
         return F.cross_entropy(
             scores.masked_fill(~same, -1e4), torch.arange(len(z), device=z.device)
         )
@@ -387,7 +391,7 @@ class Likeness(nn.Module):
         )
 
 
-def alike(values: Tensor) -> Tensor:
+def same_values(values: Tensor) -> Tensor:
     """Which records have the same private values as which."""
     return (values[:, None] == values[None]).all(2)
 
@@ -403,7 +407,7 @@ def encode(code: nn.Module, feed: Feed, batch: int = 512) -> Array:
     return np.asarray(codes, dtype=np.float64)
 
 
-def people_of(data: Dataset, attribute: Attribute) -> tuple[int, ...]:
+def people_per_value(data: Dataset, attribute: Attribute) -> tuple[int, ...]:
     """How many people each value of the attribute has."""
     labels = data.labels[attribute.name]
     counts = [len(np.unique(data.people[labels == value])) for value in range(attribute.classes)]

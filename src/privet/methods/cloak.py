@@ -32,7 +32,7 @@ from privet.data.dataset import Array, Attribute, Dataset, Modality
 from privet.data.schema import TableSchema
 from privet.methods.collaborative import model_files
 from privet.methods.method import Method, Problem
-from privet.methods.services.service import Service, bring, lesson, untaught
+from privet.methods.services.service import Service, new_service, provided_service, teaching_phase
 from privet.nets import registry as nets
 from privet.nets.convolutions import prepare
 from privet.nets.mask import Cover, Keep, Spread, feature_names, groups, kept, members
@@ -134,25 +134,25 @@ class Cloak(Method):
         """Services that somebody else made, by task, tried on records."""
         files = model_files(self.utility_model, problem.utility, "utility_model")
         return {
-            task.name: bring(files[task.name], problem, task)
+            task.name: provided_service(files[task.name], problem, task)
             for task in problem.utility
             if task.name in files
         }
 
     def learn(self, problem: Problem, run: Run) -> Release:
         torch.manual_seed(self.seed)
-        players = Players(problem, self)
-        identity = f"{self.identity(problem)} {[service.sha256 for service in players.served]}"
+        networks = CloakNetworks(problem, self)
+        identity = f"{self.identity(problem)} {[service.sha256 for service in networks.served]}"
         game = Game(
-            players.modules(), players.phases(), players.feed, self.batch, self.seed, identity
+            networks.modules(), networks.phases(), networks.feed, self.batch, self.seed, identity
         )
         game.play(run)
-        release = players.release()
-        release.card |= players.judge(release) | {"history": game.history}
+        release = networks.release()
+        release.card |= networks.judge(release) | {"history": game.history}
         return release
 
 
-class Players:
+class CloakNetworks:
     """The services, and the noise that they bear."""
 
     def __init__(self, problem: Problem, method: Cloak) -> None:
@@ -162,7 +162,7 @@ class Players:
         self.features = len(self.members)
         brought = method.brought(problem)
         self.served = [
-            brought.get(task.name) or untaught(problem, task, method.width)
+            brought.get(task.name) or new_service(problem, task, method.width)
             for task in problem.utility
         ]
         self.guides = (
@@ -188,7 +188,7 @@ class Players:
 
     def phases(self) -> list[Phase]:
         m = self.method
-        phases = [lesson(service, m.lessons, jitter=True) for service in self.taught]
+        phases = [teaching_phase(service, m.lessons, jitter=True) for service in self.taught]
         noise, constants = (
             Player("noise", self.cover.noise, self.bear, m.lr),
             Player("constants", self.cover.instead, self.replace, m.lr),
@@ -294,7 +294,7 @@ class Players:
 
 
 def substitute(problem: Problem, attribute: Attribute, width: float) -> Service:
-    """A service of another design than `untaught`'s: plain convolutions or layers, after TIPRDC's
+    """A service of another design than `new_service`'s: plain convolutions or layers, after TIPRDC's
     tables."""
     plan = nets.plan(problem.schema)
     front: Any = plan.extractor(width)

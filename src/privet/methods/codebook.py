@@ -27,7 +27,14 @@ from torch import Tensor, nn
 
 from privet.data.dataset import Array, Attribute
 from privet.evidence.certificate.symbols import smallest_flip
-from privet.methods.certified import OTHERS, Aiming, Likeness, Players, alike, encode
+from privet.methods.certified import (
+    HELD_OUT,
+    CertifiedMethod,
+    CertifiedNetworks,
+    RecordMatcher,
+    encode,
+    same_values,
+)
 from privet.methods.method import Problem
 from privet.nets.code import Code
 from privet.nets.symbols import Quantiser, Symbols
@@ -46,7 +53,7 @@ SOFT = (0.3, 0.05)
 
 
 @dataclass(kw_only=True)
-class Codebook(Aiming):
+class Codebook(CertifiedMethod):
     symbols: int = 8
     """K: how many symbols there are. More carry more, and people are spread thinner over them."""
     dims: int = 2
@@ -66,10 +73,12 @@ class Codebook(Aiming):
 
     def learn(self, problem: Problem, run: Run) -> Release:
         torch.manual_seed(self.seed)
-        players = _Players(problem, self)
-        game = self.play(players, problem, run)
-        best = players.best()
-        flip, chosen = self.least(encode(best, problem.feed(*OTHERS)).argmax(1), problem, run)
+        networks = CodebookNetworks(problem, self)
+        game = self.play(networks, problem, run)
+        best = networks.best()
+        flip, chosen = self.least_noise(
+            encode(best, problem.feed(*HELD_OUT)).argmax(1), problem, run
+        )
         settings = {
             "symbols": self.symbols,
             "dims": self.dims,
@@ -86,7 +95,7 @@ class Codebook(Aiming):
             card,
         )
 
-    def smallest(
+    def smallest_noise(
         self,
         codes: Array,
         labels: Array,
@@ -107,7 +116,7 @@ class Codebook(Aiming):
         )
 
 
-class Shares(nn.Module):
+class SymbolFrequencies(nn.Module):
     """How often each value of an attribute has each symbol: a running mean over earlier batches,
     which learns nothing by gradient."""
 
@@ -166,17 +175,22 @@ def best(shares: Tensor, counts: Tensor) -> Tensor:
     return torch.where(there, shares, 0.0).amax(0).sum() / there.sum().clamp(min=1)
 
 
-class _Players(Players):
+class CodebookNetworks(CertifiedNetworks):
     def __init__(self, problem: Problem, method: Codebook) -> None:
         size, self.flip = method.symbols, method.flip
         code = Quantiser(Code(problem.schema, method.dims, method.width, method.dropout), size)
         memory = nn.ModuleList(
-            [Shares(attribute.classes, size, method.memory) for attribute in problem.private]
+            [
+                SymbolFrequencies(attribute.classes, size, method.memory)
+                for attribute in problem.private
+            ]
         )
 
         def head(classes: int) -> nn.Module:
             reader = nn.Sequential(nn.Linear(size, HEAD), nn.ReLU(), nn.Linear(HEAD, classes))
-            return nn.ModuleList([Shares(classes, size, min(ANSWERS, method.memory)), reader])
+            return nn.ModuleList(
+                [SymbolFrequencies(classes, size, min(ANSWERS, method.memory)), reader]
+            )
 
         super().__init__(problem, method, code, head, size, memory)
         self.heat, self.reach, self.early = (
@@ -204,32 +218,32 @@ class _Players(Players):
         """Of the symbols; and, until the penalty is there, of the code: symbols that all mean the
         same show no way out of it."""
         answers, reader = cast(nn.ModuleList, head)
-        cast(Shares, answers).keep(z, labels, self.reach)
+        cast(SymbolFrequencies, answers).keep(z, labels, self.reach)
         early = F.cross_entropy(reader(codes).float(), labels, ignore_index=-1)
         return self._answered(head, z, labels) + self.early * early
 
     def _answered(self, head: nn.Module, z: Tensor, labels: Tensor) -> Tensor:
         return F.nll_loss(
-            cast(Shares, cast(nn.ModuleList, head)[0]).answer(z), labels, ignore_index=-1
+            cast(SymbolFrequencies, cast(nn.ModuleList, head)[0]).answer(z), labels, ignore_index=-1
         )
 
-    def told(self, x: Tensor, z: Tensor, values: Tensor) -> Tensor:
+    def information_loss(self, x: Tensor, z: Tensor, values: Tensor) -> Tensor:
         """InfoNCE expected over the symbols: each is scored against all records, among those of the
         same private values."""
-        pair = cast(Likeness, self.pair)
+        pair = cast(RecordMatcher, self.pair)
         scores = pair.scores(x, torch.eye(z.shape[1], device=z.device)).float()
         top = scores.detach().amax(1, keepdim=True)
         with exactly(z):
-            peers = ((scores - top).exp() @ alike(values).to(scores.dtype)).log() + top
+            peers = ((scores - top).exp() @ same_values(values).to(scores.dtype)).log() + top
         return -(z.T * (scores - peers)).sum(0).mean()
 
     def success(self, z: Tensor, codes: Tensor, values: Tensor) -> list[Tensor]:
         return [
-            cast(Shares, one).success(z, values[:, place], self.reach)
+            cast(SymbolFrequencies, one).success(z, values[:, place], self.reach)
             for place, one in enumerate(cast(nn.ModuleList, self.memory))
         ]
 
-    def judged(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
+    def held_out_figures(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
         z = self._replaced(F.one_hot(codes.argmax(1), codes.shape[1]).to(codes.dtype))
         found = []
         for attribute in self.private:

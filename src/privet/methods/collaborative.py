@@ -31,8 +31,8 @@ from torch import Tensor, nn
 from privet.core.errors import PrivetError, unknown
 from privet.data.dataset import Attribute, Dataset, Modality
 from privet.methods.method import Method, Problem
-from privet.methods.services.evaluation import Outcomes, outcomes
-from privet.methods.services.service import Service, bring, lesson, untaught
+from privet.methods.services.evaluation import ServiceEvaluation, evaluate_services
+from privet.methods.services.service import Service, new_service, provided_service, teaching_phase
 from privet.nets.convolutions import prepare
 from privet.nets.sanitizer import Sanitizer
 from privet.release.noise import Noise
@@ -95,7 +95,7 @@ class Collaborative(Method):
         self, models: Mapping[str, Model], cards: Mapping[str, Mapping[str, Any]] | None = None
     ) -> Collaborative:
         """The same method with models that the provider brings, by the name of their attribute;
-        `cards` as for `services.bring`.
+        `cards` as for `services.provided_service`.
 
         >>> Collaborative(alpha=0.5).given({"income": nn.Linear(12, 2)}).models["income"][0]
         Linear(in_features=12, out_features=2, bias=True)
@@ -134,15 +134,16 @@ class Collaborative(Method):
         if absent is not None:
             raise unknown("private attribute or task of this release", absent, known)
         return {
-            name: bring(model, problem, known[name], card) for name, (model, card) in models.items()
+            name: provided_service(model, problem, known[name], card)
+            for name, (model, card) in models.items()
         }
 
     def learn(self, problem: Problem, run: Run) -> Release:
         torch.manual_seed(self.seed)
-        players = Players(problem, self)
-        phases = [*players.lessons(), players.play()]
-        identity = f"{self.identity(problem)} {[service.sha256 for service in players.services]}"
-        game = Game(players.modules(), phases, problem.feed(), self.batch, self.seed, identity)
+        networks = CollaborativeNetworks(problem, self)
+        phases = [*networks.lessons(), networks.play()]
+        identity = f"{self.identity(problem)} {[service.sha256 for service in networks.services]}"
+        game = Game(networks.modules(), phases, problem.feed(), self.batch, self.seed, identity)
         game.play(run)
         noise = (
             Noise("gaussian", Sanitizer.noise_shape(problem.schema), 1.0)
@@ -150,10 +151,10 @@ class Collaborative(Method):
             else None
         )
         network = ("sanitizer", {"width": self.width, "stochastic": self.stochastic})
-        release = Release(problem.schema, network, players.sanitizer, noise, {"form": "record"})
-        found = outcomes(release, problem.data, players.asked(), "select", self.seed)
+        release = Release(problem.schema, network, networks.sanitizer, noise, {"form": "record"})
+        found = evaluate_services(release, problem.data, networks.asked(), "select", self.seed)
         release.card |= {
-            "services": players.said(),
+            "services": networks.said(),
             "in_game": _in_game(found),
             "outcomes": found.to_json(),
             "history": game.history,
@@ -161,7 +162,7 @@ class Collaborative(Method):
         return release
 
 
-class Players:
+class CollaborativeNetworks:
     """The sanitizer S, the services it keeps working, and the privacy models as they came and as
     they play."""
 
@@ -173,12 +174,12 @@ class Players:
         brought = method.brought(problem)
         # Services first: the same seed then gives the same services to every variant of the method.
         models = [
-            brought.get(a.name) or untaught(problem, a, method.service)
+            brought.get(a.name) or new_service(problem, a, method.service)
             for a in (*problem.utility, *problem.private)
         ]
         self.utility, self.private = models[: len(problem.utility)], models[len(problem.utility) :]
         self.given = [service.copy() for service in self.private]
-        self.untaught = [service for service in models if service.attribute.name not in brought]
+        self.to_teach = [service for service in models if service.attribute.name not in brought]
         self.sanitizer = Sanitizer(problem.schema, method.width, method.stochastic)
         self.priors = [
             _prior(problem, attribute).to(problem.device) for attribute in problem.private
@@ -221,8 +222,8 @@ class Players:
         """One phase per model that was not brought; what a privacy model was before the game is
         kept as it ends its lessons."""
         return [
-            replace(lesson(s, self.method.lessons, jitter=True), after=self._keep)
-            for s in self.untaught
+            replace(teaching_phase(s, self.method.lessons, jitter=True), after=self._keep)
+            for s in self.to_teach
         ]
 
     def _keep(self) -> dict[str, float]:
@@ -236,7 +237,7 @@ class Players:
         if m.adversarial:
             both = nn.ModuleList([service.module for service in self.private])
             players.append(Player("privacy model", both, self.defeat, m.lr, steps=m.moves))
-        steady = len(self.untaught) == len(
+        steady = len(self.to_teach) == len(
             self.services
         )  # nobody knows what a model that was brought does in between
         return Phase(
@@ -325,7 +326,7 @@ def model_files(words: str, attributes: Sequence[Attribute], key: str) -> dict[s
     return found
 
 
-def _in_game(found: Outcomes) -> dict[str, Any]:
+def _in_game(found: ServiceEvaluation) -> dict[str, Any]:
     """What the game's own privacy model reads, in the words of an audit."""
     return {
         a.attribute: {

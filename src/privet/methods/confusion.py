@@ -31,9 +31,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.methods import tiprdc
 from privet.methods.method import Method, Problem
-from privet.methods.tiprdc import scale_gradient
+from privet.methods.tiprdc import TIPRDCNetworks, scale_gradient
 from privet.nets import registry as nets
 from privet.release.release import Release
 from privet.train.feed import Batch
@@ -81,17 +80,22 @@ class Confusion(Method):
 
     def learn(self, problem: Problem, run: Run) -> Release:
         torch.manual_seed(self.seed)
-        players = Players(problem, self)
-        phases = [players.warm_up(self.warmup, self.lr), players.confusing(self.epochs, self.lr)]
+        networks = ConfusionNetworks(problem, self)
+        phases = [networks.warm_up(self.warmup, self.lr), networks.confusing(self.epochs, self.lr)]
         game = Game(
-            players.modules(), phases, problem.feed(), self.batch, self.seed, self.identity(problem)
+            networks.modules(),
+            phases,
+            problem.feed(),
+            self.batch,
+            self.seed,
+            self.identity(problem),
         )
-        players.rounds = game.rounds(phases[1])
+        networks.rounds = game.rounds(phases[1])
         game.play(run)
-        return players.result(problem, self.width, game.history)
+        return networks.result(problem, self.width, game.history)
 
 
-class Players(tiprdc.Players):
+class ConfusionNetworks(TIPRDCNetworks):
     """TIPRDC's extractor and estimator, and a panel of adversaries in place of one."""
 
     def __init__(self, problem: Problem, method: Confusion) -> None:

@@ -66,7 +66,7 @@ class DP(Method):
 
     def learn(self, problem: Problem, run: Run) -> Release:
         low, high = limits(problem.schema, self.clip)
-        spent = Spent.of(self.epsilon, self.per, len(low), sensitivity(problem.schema))
+        spent = LaplaceBudget.of(self.epsilon, self.per, len(low), sensitivity(problem.schema))
         shape = problem.schema.shape
         module = Laplace(Record(shape), spent.scale)
         module.bound(low, high).to(problem.device)
@@ -114,7 +114,7 @@ def sensitivity(schema: Schema) -> int:
 
 
 @dataclass(frozen=True)
-class Spent:
+class LaplaceBudget:
     """What an epsilon buys: the noise, and the epsilon of the whole record."""
 
     epsilon: float
@@ -129,20 +129,20 @@ class Spent:
     """Epsilon of one release of one record."""
 
     @staticmethod
-    def of(epsilon: float, per: str, values: int, sensitivity: int) -> Spent:
+    def of(epsilon: float, per: str, values: int, sensitivity: int) -> LaplaceBudget:
         if sensitivity < 1:
             raise PrivetError(
                 "These records hold no value that differs between people, so there is nothing to add noise to."
             )
         if per == "record":
-            return Spent(epsilon, per, values, sensitivity, sensitivity / epsilon, epsilon)
-        return Spent(epsilon, per, values, sensitivity, 1 / epsilon, sensitivity * epsilon)
+            return LaplaceBudget(epsilon, per, values, sensitivity, sensitivity / epsilon, epsilon)
+        return LaplaceBudget(epsilon, per, values, sensitivity, 1 / epsilon, sensitivity * epsilon)
 
     def card(self, private: Sequence[Attribute], run: Run) -> dict[str, Any]:
         """What the card says about it; said on the console as well, since the published number
         alone misleads."""
         bounds = {
-            attribute.name: bound(self.record, attribute.classes)
+            attribute.name: accuracy_bound(self.record, attribute.classes)
             for attribute in private
             if attribute.is_class
         }
@@ -165,7 +165,7 @@ class Spent:
 
     def sentence(self, bounds: dict[str, float]) -> str:
         """
-        >>> print(Spent.of(0.9, "value", 4, 3).sentence({"sex": bound(2.7, 2)}).replace(". ", ".\\n").replace(", and", ",\\nand"))
+        >>> print(LaplaceBudget.of(0.9, "value", 4, 3).sentence({"sex": accuracy_bound(2.7, 2)}).replace(". ", ".\\n").replace(", and", ",\\nand"))
         Laplace noise of 1.11 times its range on each of 4 values is epsilon 0.9 for a value,
         and 3 x 0.9 = 2.7 for the record, whose sensitivity is 3.
         By this alone, nobody who sees one release reads sex in more than 93.8 % of balanced guesses.
@@ -191,10 +191,10 @@ class Spent:
         return f"{noise} Every further release of the same record costs as much again."
 
 
-def bound(epsilon: float, classes: int) -> float:
+def accuracy_bound(epsilon: float, classes: int) -> float:
     """The largest balanced accuracy that epsilon, of the whole record, leaves to any adversary.
 
-    >>> bound(0.0, 2), round(bound(1.0, 2), 3), bound(11059.2, 2)
+    >>> accuracy_bound(0.0, 2), round(accuracy_bound(1.0, 2), 3), accuracy_bound(11059.2, 2)
     (0.5, 0.731, 1.0)
     """
     return 1 / (1 + (classes - 1) * math.exp(-epsilon))

@@ -35,7 +35,7 @@ from privet.data.dataset import Array, Dataset, Modality
 from privet.data.known_attributes import Given, in_classes, know
 from privet.data.schema import ImageSchema
 from privet.evidence.distortion import psnr, similarity, ssim
-from privet.methods.adversary_loss import Telling, telling
+from privet.methods.adversary_loss import AdversaryGain, adversary_gain
 from privet.methods.method import Method, Problem
 from privet.nets.channel import CHANNELS, Distance, Spent, channel_of, levels_of
 from privet.nets.code import body
@@ -181,32 +181,34 @@ class GAP(Method):
 
     def learn(self, problem: Problem, run: Run) -> Release:
         torch.manual_seed(self.seed)
-        players = Players(problem, self)
+        networks = GAPNetworks(problem, self)
         game = Game(
-            players.modules(),
-            players.phases(),
-            players.feed,
+            networks.modules(),
+            networks.phases(),
+            networks.feed,
             self.batch,
             self.seed,
             self.identity(problem),
         )
         game.play(run)
-        for module in players.modules().values():
+        for module in networks.modules().values():
             module.eval()
         if self.distortion:
-            players.channel.reach.copy_(players.spent_on_all().reach(self.distortion))
-        draws = players.channel.draws
+            networks.channel.reach.copy_(networks.spent_on_all().reach(self.distortion))
+        draws = networks.channel.draws
         noise = Noise("gaussian", draws, self.noise) if draws else None
         card = {
             "form": "record",
             "classes": {a.name: list(a.values) for a in problem.private},
-            **players.judge(problem),
+            **networks.judge(problem),
         }
         card["history"] = game.history
-        return Release(problem.schema, ("channel", players.settings), players.channel, noise, card)
+        return Release(
+            problem.schema, ("channel", networks.settings), networks.channel, noise, card
+        )
 
 
-class Players:
+class GAPNetworks:
     """The channel W, the adversary f and the readers h of tasks, and what each of them wants."""
 
     def __init__(self, problem: Problem, method: GAP) -> None:
@@ -225,7 +227,9 @@ class Players:
         self.readers = nn.ModuleList(
             [body(problem.schema.plain, task.classes, method.width, 0.0) for task in self.utility]
         )
-        self.judges = [telling(a, problem.view().labels[a.name], method.form) for a in self.private]
+        self.judges = [
+            adversary_gain(a, problem.view().labels[a.name], method.form) for a in self.private
+        ]
         self.halves = _halves(problem.view().people, method.seed)
 
     def modules(self) -> dict[str, nn.Module]:
@@ -313,7 +317,7 @@ class Players:
 
     def _answers(
         self, released: Tensor, batch: Batch
-    ) -> list[tuple[Telling, tuple[Tensor, Tensor]]]:
+    ) -> list[tuple[AdversaryGain, tuple[Tensor, Tensor]]]:
         """For every private attribute how answers count, what the adversary answers, and what is
         true."""
         scores = torch.split(

@@ -24,9 +24,9 @@ from torch import Tensor, nn
 
 from privet.data.dataset import Array, Attribute
 from privet.evidence.certificate.gaussian import smallest_sigma
-from privet.methods.certified import OTHERS, Aiming, Players, encode
+from privet.methods.certified import HELD_OUT, CertifiedMethod, CertifiedNetworks, encode
 from privet.methods.method import Problem
-from privet.methods.overlap_penalty import Memory, success
+from privet.methods.overlap_penalty import CodeMemory, success
 from privet.nets.additive import Additive
 from privet.nets.code import Code
 from privet.release.noise import Noise
@@ -45,7 +45,7 @@ HEAD = 64
 
 
 @dataclass(kw_only=True)
-class Hedge(Aiming):
+class Hedge(CertifiedMethod):
     sigma: float = 0.4
     """Standard deviation of the noise in learning; the release's own is chosen afterwards."""
 
@@ -59,10 +59,10 @@ class Hedge(Aiming):
 
     def learn(self, problem: Problem, run: Run) -> Release:
         torch.manual_seed(self.seed)
-        players = _Players(problem, self)
-        game = self.play(players, problem, run)
-        code = players.best()
-        sigma, chosen = self.least(encode(code, problem.feed(*OTHERS)), problem, run)
+        networks = HedgeNetworks(problem, self)
+        game = self.play(networks, problem, run)
+        code = networks.best()
+        sigma, chosen = self.least_noise(encode(code, problem.feed(*HELD_OUT)), problem, run)
         settings = {"dims": self.dims, "width": self.width, "dropout": self.dropout, "sigma": sigma}
         card = {"history": game.history, "chosen": chosen}
         return Release(
@@ -73,7 +73,7 @@ class Hedge(Aiming):
             card,
         )
 
-    def smallest(
+    def smallest_noise(
         self,
         codes: Array,
         labels: Array,
@@ -95,7 +95,7 @@ class Hedge(Aiming):
         )
 
 
-class _Players(Players):
+class HedgeNetworks(CertifiedNetworks):
     def __init__(self, problem: Problem, method: Hedge) -> None:
         d, self.sigma = method.dims, method.sigma
 
@@ -103,7 +103,7 @@ class _Players(Players):
             return nn.Sequential(nn.Linear(d, HEAD), nn.ReLU(), nn.Linear(HEAD, classes))
 
         code = Code(problem.schema, d, method.width, method.dropout)
-        self.earlier = Memory(method.memory, d, len(problem.private))
+        self.earlier = CodeMemory(method.memory, d, len(problem.private))
         super().__init__(problem, method, code, head, d, self.earlier)
 
     def released(self, codes: Tensor) -> Tensor:
@@ -112,7 +112,7 @@ class _Players(Players):
     def task_loss(self, head: nn.Module, z: Tensor, codes: Tensor, labels: Tensor) -> Tensor:
         return F.cross_entropy(head(z).float(), labels, ignore_index=-1)
 
-    def told(self, x: Tensor, z: Tensor, values: Tensor) -> Tensor:
+    def information_loss(self, x: Tensor, z: Tensor, values: Tensor) -> Tensor:
         return self.pair(x, z, values)  # type: ignore[no-any-return]
 
     def success(self, z: Tensor, codes: Tensor, values: Tensor) -> list[Tensor]:
@@ -132,7 +132,7 @@ class _Players(Players):
         kept.keep(codes, values)
         return found
 
-    def judged(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
+    def held_out_figures(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
         some = torch.as_tensor(
             np.random.default_rng(0).permutation(len(codes)), device=codes.device
         )

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from privet.core.errors import PrivetError
 from privet.data.dataset import Dataset
-from privet.methods.dp import Spent, check_epsilon
+from privet.methods.dp import LaplaceBudget, check_epsilon
 from privet.methods.encoder import Encoder
 from privet.methods.method import Problem
 from privet.nets import registry as nets
@@ -80,7 +80,7 @@ class Hybrid(Encoder):
 
     def learn(self, problem: Problem, run: Run) -> Release:
         extractor, history = self.encode(problem, run)
-        spent = Spent.of(self.epsilon, self.per, self.dims, self.dims)
+        spent = LaplaceBudget.of(self.epsilon, self.per, self.dims, self.dims)
         components = Components(extractor, self.dims).to(problem.device)
         components.learn(self._features(components, problem))
         module = Laplace(components, spent.scale).to(problem.device)

@@ -26,7 +26,7 @@ ROOM = 2**20
 of the system anew each time."""
 
 
-class Memory(nn.Module):
+class CodeMemory(nn.Module):
     """The latest codes and their private values, oldest first out. A module, so that it is part of
     a checkpoint."""
 

@@ -82,22 +82,22 @@ class Shredder(Method):
 
     def learn(self, problem: Problem, run: Run) -> Release:
         torch.manual_seed(self.seed)
-        players = Players(problem, self)
+        networks = ShredderNetworks(problem, self)
         game = Game(
-            players.modules(),
-            players.phases(),
-            players.feed,
+            networks.modules(),
+            networks.phases(),
+            networks.feed,
             self.batch,
             self.seed,
             self.identity(problem),
         )
         game.play(run)
-        release = players.release()
-        release.card |= players.judge(release) | {"history": game.history}
+        release = networks.release()
+        release.card |= networks.judge(release) | {"history": game.history}
         return release
 
 
-class Players:
+class ShredderNetworks:
     """The service, and the noise between its two parts."""
 
     def __init__(self, problem: Problem, method: Shredder) -> None:

@@ -36,7 +36,7 @@ from privet.train.distributed import everyone, everyones, size
 from privet.train.feed import Batch, Feed
 from privet.train.game import Game, Move, Phase, Player, Run
 
-IN_TURN = Lane(torch.device("cpu"))
+MAIN_STREAM = Lane(torch.device("cpu"))
 """No lane: everything on the main stream."""
 
 
@@ -81,18 +81,18 @@ class TIPRDC(Method):
 
     def learn(self, problem: Problem, run: Run) -> Release:
         torch.manual_seed(self.seed)
-        players = Players(problem, self)
+        networks = TIPRDCNetworks(problem, self)
         feed = problem.feed()
         phases = [
-            players.warm_up(self.warmup, self.lr),
-            players.play(self.epochs, self.lr, self.fused),
+            networks.warm_up(self.warmup, self.lr),
+            networks.play(self.epochs, self.lr, self.fused),
         ]
-        game = Game(players.modules(), phases, feed, self.batch, self.seed, self.identity(problem))
+        game = Game(networks.modules(), phases, feed, self.batch, self.seed, self.identity(problem))
         game.play(run)
-        return players.result(problem, self.width, game.history)
+        return networks.result(problem, self.width, game.history)
 
 
-class Players:
+class TIPRDCNetworks:
     """Extractor E, adversary C and information estimator M of one game, and what each of them
     wants."""
 
@@ -207,7 +207,7 @@ class Players:
         """For the adversary, whose layers leave much of a GPU idle; none for a compiler, and for
         processes, which speak in turn."""
         if device.type != "cuda" or size() > 1 or torch.compiler.is_compiling():
-            return IN_TURN
+            return MAIN_STREAM
         self._lane = self._lane or Lane(device)
         return self._lane
 

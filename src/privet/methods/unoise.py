@@ -87,15 +87,20 @@ class UNoise(Method):
 
     def learn(self, problem: Problem, run: Run) -> Release:
         torch.manual_seed(self.seed)
-        players = Players(problem, self)
-        phases = [*players.teach(), players.drown()]
+        networks = UNoiseNetworks(problem, self)
+        phases = [*networks.teach(), networks.drown()]
         game = Game(
-            players.modules(), phases, problem.feed(), self.batch, self.seed, self.identity(problem)
+            networks.modules(),
+            phases,
+            problem.feed(),
+            self.batch,
+            self.seed,
+            self.identity(problem),
         )
         game.play(run)
         card = {
             "form": "record",
-            "service": players.judge(problem.feed("select")),
+            "service": networks.judge(problem.feed("select")),
             "history": game.history,
         }
         shape = tuple(problem.schema.shape)
@@ -103,13 +108,13 @@ class UNoise(Method):
         return Release(
             problem.schema,
             ("noise-map", settings),
-            players.veil,
+            networks.veil,
             Noise("gaussian", shape, self.loud),
             card,
         )
 
 
-class Players:
+class UNoiseNetworks:
     """The services, one per task, and the network that makes the noise map."""
 
     def __init__(self, problem: Problem, method: UNoise, taught: Sequence[Service] = ()) -> None:
@@ -118,9 +123,9 @@ class Players:
         # Services first: the same seed then gives the same services, whatever the size of the map's
         # network.
         self.services = list(taught) or [
-            segmentation.untaught(problem, task, method.width)
+            segmentation.new_service(problem, task, method.width)
             if task.kind == "mask"
-            else services.untaught(problem, task, method.width)
+            else services.new_service(problem, task, method.width)
             for task in problem.utility
         ]
         self.veil = NoiseMap(cast(Sequence[int], problem.schema.shape), method.size, method.loud)
@@ -134,12 +139,12 @@ class Players:
     def teach(self) -> list[Phase]:
         """One phase per service."""
         lessons = [
-            segmentation.lesson if one.attribute.kind == "mask" else services.lesson
+            segmentation.teaching_phase if one.attribute.kind == "mask" else services.teaching_phase
             for one in self.services
         ]
         phases = [
-            lesson(one, self.method.lessons)
-            for lesson, one in zip(lessons, self.services, strict=True)
+            teach(one, self.method.lessons)
+            for teach, one in zip(lessons, self.services, strict=True)
         ]
         return [hardened(phase, self.method.rough) for phase in phases]
 
@@ -203,7 +208,7 @@ class Players:
 
 
 def hardened(phase: Phase, rough: float) -> Phase:
-    """The same lesson on pictures that are noisy in places, and elsewhere clean.
+    """The same phase on pictures that are noisy in places, and elsewhere clean.
 
     A network that has never seen noise loses everything to a little of it, wherever it is, and
     every pixel seems needed.

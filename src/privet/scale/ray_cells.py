@@ -30,10 +30,11 @@ from privet.core.files import write_bytes
 from privet.scale.cluster import connected
 from privet.studies.cells import Cell
 from privet.studies.scheduler import Events, Hire, Job, Worker, count
+from privet.train.checkpoint import CHECKPOINT
 
 WORK = "privet.studies.worker:do"
 """What a task does, by its name, so that nothing but words and files travels."""
-CHECKPOINT = "release/checkpoint.safetensors"
+RELEASE_CHECKPOINT = f"release/{CHECKPOINT}"
 LAST = ("learned.json", "done.json")
 """Files that say that others are there; written after them."""
 EVERY = 30.0
@@ -131,7 +132,7 @@ class RayWorker:
         given = (
             files(job.folder)
             if do == "learn"
-            else {name: b for name, b in files(job.folder).items() if name != CHECKPOINT}
+            else {name: b for name, b in files(job.folder).items() if name != RELEASE_CHECKPOINT}
         )
         words = {
             "do": do,
@@ -212,7 +213,7 @@ def _performed(words: dict[str, Any], sent: list[Any]) -> Iterator[dict[str, Any
             daemon=True,
         )
         thread.start()
-        yield from _checkpoints(folder / CHECKPOINT, thread, words["every"])
+        yield from _checkpoints(folder / RELEASE_CHECKPOINT, thread, words["every"])
         thread.join()
         yield {
             "files": {
@@ -232,7 +233,7 @@ def _checkpoints(path: Path, thread: threading.Thread, every: float) -> Iterator
         with suppress(FileNotFoundError):
             if (new := path.stat().st_mtime_ns) != seen and time.monotonic() >= due:
                 started = time.monotonic()
-                yield {"files": {CHECKPOINT: path.read_bytes()}}
+                yield {"files": {RELEASE_CHECKPOINT: path.read_bytes()}}
                 seen, due = new, time.monotonic() + max(every, (time.monotonic() - started) / SHARE)
 
 
@@ -300,4 +301,4 @@ def keep(folder: Path, given: Mapping[str, bytes]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, given[name])
     if "learned.json" in given:
-        (folder / CHECKPOINT).unlink(missing_ok=True)
+        (folder / RELEASE_CHECKPOINT).unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from privet.core.errors import PrivetError
 from privet.evidence.formatting import percent
-from privet.methods.services.evaluation import Answers, Outcomes
+from privet.methods.services.evaluation import ServiceAnswers, ServiceEvaluation
 from privet.reporting.label_placement import Box
 
 VARIANTS = (
@@ -37,9 +37,9 @@ class Shown:
 
     alpha: float
     variant: str
-    outcomes: Outcomes
+    outcomes: ServiceEvaluation
 
-    def of(self, attribute: str, role: str) -> Answers | None:
+    def of(self, attribute: str, role: str) -> ServiceAnswers | None:
         return next(
             (a for a in self.outcomes.answers if a.attribute == attribute and a.role == role), None
         )
@@ -70,7 +70,11 @@ def shown(cards: Sequence[Mapping[str, Any]]) -> list[Shown]:
             "stochastic" if settings["stochastic"] else "deterministic",
         )
         found.append(
-            Shown(float(settings["alpha"]), ", ".join(words), Outcomes.from_json(card["outcomes"]))
+            Shown(
+                float(settings["alpha"]),
+                ", ".join(words),
+                ServiceEvaluation.from_json(card["outcomes"]),
+            )
         )
     if not found:
         raise PrivetError("There is no release to draw: give the cards of some.")
@@ -219,11 +223,11 @@ def certainty(among: Sequence[Shown], private: str, source: str) -> list[tuple[s
     return found
 
 
-def _private(one: Shown, name: str) -> Answers | None:
+def _private(one: Shown, name: str) -> ServiceAnswers | None:
     return one.of(name, "private")
 
 
-def _given(one: Shown, name: str) -> Answers | None:
+def _given(one: Shown, name: str) -> ServiceAnswers | None:
     return one.of(name, "given")
 
 

@@ -33,6 +33,7 @@ from privet.release.release import Release
 from privet.reporting.page import report
 from privet.studies import cell_pictures as pictures
 from privet.studies.cells import Cell, Source, write_json
+from privet.train.checkpoint import CHECKPOINT
 from privet.train.game import Run
 
 
@@ -50,7 +51,7 @@ def learn(cell: Cell, folder: Path, device: str) -> None:
     )
     release.save(room)
     write_json(folder / "learned.json", {"seconds": round(time.monotonic() - started, 1)})
-    (room / "checkpoint.safetensors").unlink(missing_ok=True)
+    (room / CHECKPOINT).unlink(missing_ok=True)
 
 
 def attack(cell: Cell, folder: Path, device: str, raw: Path | None) -> None:

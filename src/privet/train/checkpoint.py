@@ -21,6 +21,9 @@ from torch import Tensor, nn
 from privet.core.errors import PrivetError
 from privet.core.files import replacing
 
+CHECKPOINT = "checkpoint.safetensors"
+"""Name of the file, in the folder that the result will be written to."""
+
 
 class Keeper:
     """Saves, one file after the other. On leaving its block, by whatever way, what was to be saved

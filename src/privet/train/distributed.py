@@ -38,12 +38,12 @@ from torch.overrides import TorchFunctionMode
 from privet.core.errors import PrivetError
 from privet.core.progress import console
 from privet.nets.device import pick
+from privet.train.checkpoint import CHECKPOINT
 from privet.train.feed import Batch, Feed, Places
 from privet.train.step import Move
 
 METHODS = ("hedge", "tiprdc")
 """Methods that look across records in the ways above only."""
-CHECKPOINT = "checkpoint.safetensors"
 PATIENCE = timedelta(minutes=30)
 """How long to wait for a process that is late; judging and reading data are not in step."""
 

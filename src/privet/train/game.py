@@ -99,7 +99,7 @@ class Run:
 
     @property
     def checkpoint(self) -> Path | None:
-        return None if self.folder is None else self.folder / "checkpoint.safetensors"
+        return None if self.folder is None else self.folder / checkpoint.CHECKPOINT
 
 
 class Game:

@@ -31,6 +31,7 @@ from privet.language.models.corpus import Corpus
 from privet.language.models.tokens import Tokenizer
 from privet.language.models.train import Settings, Trained, identity_of, learn
 from privet.nets.device import pick
+from privet.train.checkpoint import CHECKPOINT
 from privet.train.game import Run
 
 REFERENCE = "reference"
@@ -84,7 +85,7 @@ def train(work: Work, name: str) -> Trained:
     )
     made = learn(work.corpus, settings, planted, side=side, tokenizer=work.tokenizer, run=run)
     made.save(folder)
-    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    (folder / CHECKPOINT).unlink(missing_ok=True)
     return made
 
 

@@ -13,6 +13,7 @@ from privet.language.models.canaries import PATTERNS, draw
 from privet.language.models.corpus import gather, load_texts
 from privet.language.models.dp_sgd import require_opacus
 from privet.language.models.train import Settings, Trained, learn, tokenizer_for
+from privet.train.checkpoint import CHECKPOINT
 from privet.train.game import Run
 
 
@@ -69,7 +70,7 @@ def train_to(
     tokenizer = tokenizer_for(corpus, settings, planted)
     undo = writable_folder(folder)
     try:
-        if not resume and (folder / "checkpoint.safetensors").exists():
+        if not resume and (folder / CHECKPOINT).exists():
             raise PrivetError(
                 f"{folder} holds a checkpoint of unfinished work: go on with --resume, or remove it first."
             )
@@ -77,7 +78,7 @@ def train_to(
         made = learn(corpus, settings, planted, tokenizer=tokenizer, run=run)
         made.card["command"] = command
         made.save(folder)
-        (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+        (folder / CHECKPOINT).unlink(missing_ok=True)
     except BaseException:
         undo()
         raise

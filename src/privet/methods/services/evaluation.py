@@ -1,4 +1,4 @@
-"""Outcomes: what the provider's own models answer on raw records and on what a release makes of
+"""ServiceEvaluation: what the provider's own models answer on raw records and on what a release makes of
 them; nothing is trained here.
 
 How often a service is still right, how sure the model of the private attribute is per true value,
@@ -31,8 +31,8 @@ release."""
 
 
 @dataclass(frozen=True)
-class Sureness:
-    """How much probability a model gives to one value (`asked` of Answers), among the records whose
+class ProbabilityHistogram:
+    """How much probability a model gives to one value (`asked` of ServiceAnswers), among the records whose
     true value is `value`."""
 
     value: str
@@ -42,7 +42,7 @@ class Sureness:
 
 
 @dataclass(frozen=True)
-class Answers:
+class ServiceAnswers:
     """One model's answers about one attribute."""
 
     attribute: str
@@ -60,11 +60,11 @@ class Answers:
     asked: str = ""
     """Of two values the second; of more, "the true value". Empty where sureness is not asked
     for."""
-    sureness: tuple[Sureness, ...] = ()
+    sureness: tuple[ProbabilityHistogram, ...] = ()
 
 
 @dataclass(frozen=True)
-class Identified:
+class Identification:
     """One raw record of each person stands in a gallery; the others are to find it by the likeness
     of a service's scores."""
 
@@ -78,10 +78,10 @@ class Identified:
 
 
 @dataclass(frozen=True)
-class Outcomes:
+class ServiceEvaluation:
     part: str
-    answers: tuple[Answers, ...]
-    identified: tuple[Identified, ...]
+    answers: tuple[ServiceAnswers, ...]
+    identified: tuple[Identification, ...]
     change: float
     """Mean absolute difference of released and raw records, in the network's scale."""
     spread: float
@@ -92,31 +92,33 @@ class Outcomes:
         return asdict(self)
 
     @staticmethod
-    def from_json(value: Mapping[str, Any]) -> Outcomes:
+    def from_json(value: Mapping[str, Any]) -> ServiceEvaluation:
         answers = tuple(
-            Answers(
+            ServiceAnswers(
                 **{
                     **a,
                     "sureness": tuple(
-                        Sureness(s["value"], tuple(s["raw"]), tuple(s["released"]))
+                        ProbabilityHistogram(s["value"], tuple(s["raw"]), tuple(s["released"]))
                         for s in a["sureness"]
                     ),
                 }
             )
             for a in value["answers"]
         )
-        identified = tuple(Identified(**i) for i in value["identified"])
-        return Outcomes(value["part"], answers, identified, value["change"], value["spread"])
+        identified = tuple(Identification(**i) for i in value["identified"])
+        return ServiceEvaluation(
+            value["part"], answers, identified, value["change"], value["spread"]
+        )
 
 
-def outcomes(
+def evaluate_services(
     release: Release,
     data: Dataset,
     services: Sequence[tuple[str, Service]],
     part: str = "test",
     seed: int = 0,
     batch: int = 256,
-) -> Outcomes:
+) -> ServiceEvaluation:
     """What `services`, pairs of a role and a model, answer about the people of one part.
 
     A model that names people knows those of *fit*, so its answers are counted there, in sample; on
@@ -156,13 +158,13 @@ def outcomes(
             float((first - prepare(x)).abs().mean()),
             float((first - second).abs().mean()),
         )
-    return Outcomes(part, tuple(found), tuple(identified), change, spread)
+    return ServiceEvaluation(part, tuple(found), tuple(identified), change, spread)
 
 
 @torch.inference_mode()
 def _answers(
     release: Release, feed: Feed, services: Sequence[tuple[str, Service]], part: str, batch: int
-) -> list[Answers]:
+) -> list[ServiceAnswers]:
     seen: list[list[tuple[Tensor, ...]]] = [[] for _ in services]
     for one in feed.batches(_parts(len(feed), batch)):
         raw, released = prepare(one.x), release.forward(one.x)
@@ -197,14 +199,14 @@ def _counted(
     raw_sure: Array,
     released: Array,
     released_sure: Array,
-) -> Answers:
+) -> ServiceAnswers:
     attribute = service.attribute
     known = truth >= 0
-    asked, sureness = "", tuple[Sureness, ...]()
+    asked, sureness = "", tuple[ProbabilityHistogram, ...]()
     if role != "utility":
         asked = attribute.values[1] if attribute.classes == 2 else "the true value"
         sureness = tuple(
-            Sureness(
+            ProbabilityHistogram(
                 value, _histogram(raw_sure[truth == code]), _histogram(released_sure[truth == code])
             )
             for code, value in enumerate(attribute.values)
@@ -214,7 +216,7 @@ def _counted(
         _shares(first[known], truth[known], attribute.classes) for first in (raw, released)
     )
     agree = float((raw[:, 0] == released[:, 0]).mean()) if len(raw) else 0.0
-    return Answers(
+    return ServiceAnswers(
         attribute.name, role, part, int(known.sum()), before, after, agree, asked, sureness
     )
 
@@ -238,7 +240,7 @@ def _histogram(probability: Array) -> tuple[int, ...]:
 @torch.inference_mode()
 def _identified(
     release: Release, view: Dataset, feed: Feed, service: Service, part: str, seed: int, batch: int
-) -> Identified | None:
+) -> Identification | None:
     """Ranked by the cosine of scores less the gallery's mean scores: every model has scores, and
     few show what is behind them."""
     names = view.labels[service.attribute.name]
@@ -271,7 +273,7 @@ def _identified(
             "top_5": float(first.any(1).float().mean()),
         }
 
-    return Identified(
+    return Identification(
         service.attribute.name, part, len(gallery), len(probes), found(True), found(False)
     )
 

@@ -52,12 +52,12 @@ def mask_loss(scores: Tensor, truth: Tensor) -> Tensor:
     )
 
 
-def untaught(problem: Problem, attribute: Attribute, width: float = 0.5) -> Service:
-    """A service of our own for one mask, to be taught by `lesson` first."""
+def new_service(problem: Problem, attribute: Attribute, width: float = 0.5) -> Service:
+    """A service of our own for one mask, to be taught by `teaching_phase` first."""
     return services.Service(attribute, segmenter(cast(Sequence[int], problem.schema.shape), width))
 
 
-def lesson(service: Service, epochs: float, lr: float = 2e-3) -> Phase:
+def teaching_phase(service: Service, epochs: float, lr: float = 2e-3) -> Phase:
     """The phase of a game in which a service learns its mask from raw pictures, mirrored at
     random."""
 

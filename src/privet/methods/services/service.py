@@ -60,14 +60,16 @@ class Service:
         return replace(self, module=copy.deepcopy(self.module))
 
 
-def untaught(
+def new_service(
     problem: Problem, attribute: Attribute, width: float = 0.25, dropout: float = 0.1
 ) -> Service:
-    """A service of our own for one attribute, to be taught by `lesson` first."""
+    """A service of our own for one attribute, to be taught by `teaching_phase` first."""
     return Service(attribute, body(problem.schema, attribute.classes, width, dropout))
 
 
-def lesson(service: Service, epochs: float, lr: float = 1e-3, jitter: bool = False) -> Phase:
+def teaching_phase(
+    service: Service, epochs: float, lr: float = 1e-3, jitter: bool = False
+) -> Phase:
     """The phase of a game in which a service learns its attribute from raw records; `jitter`
     mirrors and shifts pictures."""
 
@@ -90,7 +92,7 @@ def lesson(service: Service, epochs: float, lr: float = 1e-3, jitter: bool = Fal
     )
 
 
-def bring(
+def provided_service(
     model: nn.Module | str | Path,
     problem: Problem,
     attribute: Attribute,
@@ -115,20 +117,20 @@ def bring(
         about = dict(card or {})
         named, inner = type(model).__name__, copy.deepcopy(model).cpu().float()
         source, sha256 = f"torch module {named}", _digest(inner)
-        taking = Taking(inner, problem.schema, about.get("input", {}), (-1.0, 1.0), named)
+        taking = ProvidedModel(inner, problem.schema, about.get("input", {}), (-1.0, 1.0), named)
     else:
         path = Path(model)
         about = dict(card) if card is not None else beside_card(path, None)
         converted, graph, sha256 = onnx_torch.read(path)
         named, source = path.name, f"ONNX file {path.name}"
-        taking = Taking(converted, problem.schema, about.get("input", {}), (0.0, 1.0), named)
+        taking = ProvidedModel(converted, problem.schema, about.get("input", {}), (0.0, 1.0), named)
         _same_shape(converted.shape, taking.prepared(x), named)
         onnx_torch.check(converted, graph, taking.prepared(x), named)
     taking.settle(x, attribute, about.get("output", {}))
     return Service(attribute, taking.eval(), source, sha256)
 
 
-class Taking(nn.Module):
+class ProvidedModel(nn.Module):
     """A brought model: records from the network's scale to what it takes, and its answers to one
     score per class."""
 
