@@ -212,7 +212,7 @@ def _stopped_after(rounds, work):
     """None where the work was killed after so many rounds."""
     import privet.train.step
 
-    step, count = privet.turn.step, 0
+    step, count = privet.train.step.step, 0
 
     def counted(*args):
         nonlocal count
