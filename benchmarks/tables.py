@@ -211,7 +211,7 @@ def caption(topic: str, study: Study) -> str:
     if study.seeds is not None:
         known.append("one seed" if study.seeds == 1 else f"{study.seeds} seeds")
     if study.confidence is not None:
-        known.append(f"intervals {study.confidence * 100:g} %")
+        known.append(f"intervals {float(study.confidence) * 100:g} %")
     if study.machine is not None:
         known.append(study.machine)
     return "; ".join(known) + "."

@@ -119,6 +119,13 @@ def test_a_cell_is_written_as_the_file_has_it(cell: Any, text: str) -> None:
     assert tables.figure(cell, {"key": "x", "title": "x", "joined": " \u2192 "}) == text
 
 
+def test_the_caption_says_what_the_figures_are_counted_on(root: Path) -> None:
+    path = root / "benchmarks" / "results" / "one.json"
+    path.write_text(json.dumps(study(n=16281, seeds=3, confidence=0.95, machine="one core")))
+    said = tables.caption("one", tables.read(path))
+    assert said.endswith("; n = 16,281; 3 seeds; intervals 95 %; one core.")
+
+
 def test_every_file_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     for path in sorted((ROOT / "benchmarks" / "results").glob("*.json")):
         found = tables.read(path)
