@@ -69,6 +69,10 @@ def contents(wheel: Path) -> None:
         sizes = {info.filename: info.file_size for info in archive.infolist()}
         bill = next(name for name in sizes if name.endswith("sbom.cdx.json"))
         parts = json.loads(archive.read(bill))
+        vendor = f"{bill.rpartition('/')[0]}/static/vendor"
+        for file in (file for part in parts["components"] for file in part.get("components", ())):
+            found = hashlib.sha256(archive.read(f"{vendor}/{file['name']}")).hexdigest()
+            check(found == file["hashes"][0]["content"], f"{file['name']} is not the one billed")
     for pattern in WANTED:
         check(any(fnmatch(name, pattern) for name in sizes), f"{pattern} is not in the wheel")
     source = {
