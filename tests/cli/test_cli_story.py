@@ -182,11 +182,17 @@ def test_data_show_names_every_attribute():
 
 _CALL = "from privet.cli.main import app; from typer.testing import CliRunner; assert {word!r} in CliRunner().invoke(app, {words}).output"
 _HEAVY = ("torch", "pandas", "onnxruntime", "sklearn", "scipy")
+_LEARNING = ("torch", "sklearn", "safetensors", "onnxscript")
 IMPORTS = {
     "import": ("import privet; privet.__version__; dir(privet)", _HEAVY),
     "error": ("from privet import PrivetError", _HEAVY),
     "help": (_CALL.format(words=["--help"], word="learn"), _HEAVY),
     "help of a verb": (_CALL.format(words=["learn", "--help"], word="--private"), _HEAVY),
+    "applying": ("import privet.release.apply", _LEARNING),
+    "taking part": (
+        "import privet.exchange.participant.share, privet.exchange.participant.outbox",
+        (*_LEARNING, "fastapi", "sqlalchemy"),
+    ),
     "learning": (
         "from privet.commands import learn_to; from privet.methods.registry import METHODS",
         ("privet.auditing.audit", "sklearn", "scipy.stats"),
