@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import onnx
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -240,6 +241,19 @@ def test_a_participant_refuses_what_was_tampered_with(
     wire.change = change
     with pytest.raises(PrivetError, match="Do not take part"):
         fetch(opened.link, through(wire))
+
+
+def test_a_graph_that_reads_a_participants_file_is_not_run(opened: Folder, photo: Path, wire: Wire, monkeypatch: Any) -> None:
+    """A campaign's graph could name a file in the folder that records are shared from, and its owner would export it."""
+    monkeypatch.chdir(photo.parent)
+    campaign = fetch(opened.link, through(wire))
+    graph = onnx.load_from_string(campaign.graph)
+    tensor = onnx.TensorProto(name="stolen", data_type=onnx.TensorProto.UINT8, dims=[photo.stat().st_size])
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=photo.name)
+    graph.graph.initializer.append(tensor)
+    with pytest.raises(PrivetError, match="read from another file"):
+        prepare(replace(campaign, graph=graph.SerializeToString()), [photo])
 
 
 def test_the_owners_key_may_be_pinned(opened: Folder, wire: Wire, tmp_path: Path) -> None:

@@ -83,6 +83,8 @@ def from_onnx(
     content = _bytes(path)
     try:
         run = session(content)
+    except PrivetError as error:
+        raise PrivetError(f"{path}: {error}") from None
     except Exception as error:
         raise PrivetError(
             f"{path} cannot be run as ONNX ({str(error).splitlines()[0][:120]})."

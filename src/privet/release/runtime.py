@@ -92,10 +92,42 @@ def read_part(folder: Path, card: dict[str, Any], part: str) -> bytes:
 
 
 def session(graph: bytes, threads: int = 0) -> Any:
-    """An onnxruntime session on the CPU, which is what a participant has."""
+    """An onnxruntime session on the CPU, which is what a participant has.
+
+    PrivetError where the graph takes data from a file: onnxruntime would read it relative to the
+    current folder, and what is in somebody's file would then be in what the graph gives.
+    """
+    refuse_external_data(graph)
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = threads
+    # Bytes that say so are otherwise read in onnxruntime's own format, which was not looked through.
+    options.add_session_config_entry("session.load_model_format", "ONNX")
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def refuse_external_data(graph: bytes) -> None:
+    """PrivetError where any tensor of an ONNX graph is kept in another file.
+
+    Looks at every message of the file, so at tensors in attributes, subgraphs, functions, sparse
+    tensors and training information too.
+    """
+    import onnx
+
+    try:
+        model = onnx.ModelProto.FromString(graph)
+    except Exception:  # protobuf's own error, which has no types
+        raise PrivetError("The graph cannot be run as ONNX: it cannot be parsed.") from None
+    waiting: list[Any] = [model]
+    while waiting:
+        message = waiting.pop()
+        if isinstance(message, onnx.TensorProto) and (message.external_data or message.data_location == onnx.TensorProto.EXTERNAL):
+            raise PrivetError(
+                f"The graph is not run: its tensor {message.name[:60]!a} is read from another file, and "
+                "a graph must hold all of its data itself."
+            )
+        for field, value in message.ListFields():
+            if field.message_type is not None:
+                waiting.extend([value] if hasattr(value, "ListFields") else value)

@@ -237,6 +237,8 @@ def _check_decoder(content: bytes, card: dict[str, Any], path: Path) -> None:
         raise PrivetError("What could be rebuilt is shown of pictures only: leave out --decoder.")
     try:
         run = session(content)
+    except PrivetError as error:
+        raise PrivetError(f"{path}: {error}") from None
     except Exception:  # whatever the runtime says about a file that is no graph
         raise PrivetError(f"{path} is not an ONNX graph.") from None
     try:

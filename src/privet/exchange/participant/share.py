@@ -142,6 +142,8 @@ def prepare(
     noise = None if campaign.card["noise"] is None else Noise.from_json(campaign.card["noise"])
     try:
         run = session(campaign.graph)
+    except PrivetError:
+        raise
     except Exception:  # whatever the runtime says about a file that is no graph
         raise PrivetError("The graph of the campaign's release cannot be run.") from None
     records: list[Record] = []

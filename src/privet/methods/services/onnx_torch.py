@@ -153,6 +153,8 @@ def check(converted: Converted, graph: bytes, x: Tensor, where: str) -> float:
             for at in range(0, len(rows), size)
         ]
         wanted = np.concatenate(parts)
+    except PrivetError as error:
+        raise PrivetError(f"{where}: {error}") from None
     except Exception as error:
         raise PrivetError(
             f"{where} does not take these records ({str(error).splitlines()[0][:160]})."
