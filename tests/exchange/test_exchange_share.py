@@ -243,12 +243,16 @@ def test_a_participant_refuses_what_was_tampered_with(
         fetch(opened.link, through(wire))
 
 
-def test_a_graph_that_reads_a_participants_file_is_not_run(opened: Folder, photo: Path, wire: Wire, monkeypatch: Any) -> None:
+def test_a_graph_that_reads_a_participants_file_is_not_run(
+    opened: Folder, photo: Path, wire: Wire, monkeypatch: Any
+) -> None:
     """A campaign's graph could name a file in the folder that records are shared from, and its owner would export it."""
     monkeypatch.chdir(photo.parent)
     campaign = fetch(opened.link, through(wire))
     graph = onnx.load_from_string(campaign.graph)
-    tensor = onnx.TensorProto(name="stolen", data_type=onnx.TensorProto.UINT8, dims=[photo.stat().st_size])
+    tensor = onnx.TensorProto(
+        name="stolen", data_type=onnx.TensorProto.UINT8, dims=[photo.stat().st_size]
+    )
     tensor.data_location = onnx.TensorProto.EXTERNAL
     tensor.external_data.add(key="location", value=photo.name)
     graph.graph.initializer.append(tensor)

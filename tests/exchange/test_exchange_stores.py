@@ -109,6 +109,7 @@ def test_records_in_s3(start: Start, bucket: str) -> None:
     blobs = running.collector.blobs
     assert isinstance(blobs, Remote)
     blobs.put(Blob(made.id, "f" * 64), b"nobody's")
+    assert blobs.identity() == running.collector.store.identity()
     assert sweep(running.collector.store, blobs, running.collector.watch, older=0) == 1
     [first, _] = running.collector.store.rows(made.id, 0, 10)
     path = f"/v1/campaigns/{made.id}/submissions/{'0' * 32}"

@@ -103,7 +103,7 @@ def session(graph: bytes, threads: int = 0) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = threads
-    # Bytes that say so are otherwise read in onnxruntime's own format, which was not looked through.
+    # Else bytes that say so are read in onnxruntime's own format, which was not looked through.
     options.add_session_config_entry("session.load_model_format", "ONNX")
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
@@ -123,10 +123,12 @@ def refuse_external_data(graph: bytes) -> None:
     waiting: list[Any] = [model]
     while waiting:
         message = waiting.pop()
-        if isinstance(message, onnx.TensorProto) and (message.external_data or message.data_location == onnx.TensorProto.EXTERNAL):
+        if isinstance(message, onnx.TensorProto) and (
+            message.external_data or message.data_location == onnx.TensorProto.EXTERNAL
+        ):
             raise PrivetError(
-                f"The graph is not run: its tensor {message.name[:60]!a} is read from another file, and "
-                "a graph must hold all of its data itself."
+                f"The graph is not run: its tensor {message.name[:60]!a} is read from another "
+                "file, and a graph must hold all of its data itself."
             )
         for field, value in message.ListFields():
             if field.message_type is not None:

@@ -27,7 +27,7 @@ from privet.core.version import __version__
 from privet.exchange.collector.blobs import Blob, Blobs, Full, Missing
 from privet.exchange.collector.commits import Commits, Refused
 from privet.exchange.collector.limits import REPORT_POLICY, Guard, Limits
-from privet.exchange.collector.retention import EVERY, sweep, tidy
+from privet.exchange.collector.retention import EVERY, pair, sweep, tidy
 from privet.exchange.collector.store import PARTS, Bearer, Store
 from privet.exchange.collector.watch import Watch
 from privet.exchange.protocol import manifest as manifests
@@ -55,6 +55,7 @@ class Collector:
 
     def start(self) -> None:
         """Only one server uses the blobs on a disk, so what has no row now will never have one."""
+        pair(self.store, self.blobs)
         swept = sweep(self.store, self.blobs, self.watch, self.blobs.young)
         self.commits.start()
         self.watch.say("started", version=__version__, swept=swept)

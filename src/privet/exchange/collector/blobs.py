@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 
 from privet.core.errors import PrivetError, missing_extra
 
+IDENTITY = "identity"
+"""The file that says which database the blobs belong to."""
 THREADS = 16
 """Blobs deleted at once in a store elsewhere."""
 YOUNG = 3600.0
@@ -77,9 +79,19 @@ class Blobs(ABC):
     def ready(self) -> bool:
         """Whether it can be written to."""
 
+    @abstractmethod
+    def identity(self) -> str | None:
+        """The identity of the database that these blobs belong to; None where none is written."""
+
+    @abstractmethod
+    def identify(self, identity: str) -> None:
+        """Write the identity of their database beside the blobs, durably."""
+
     def close(self) -> None:
         return None
 
+    where: str
+    """Where the blobs lie, for people to read."""
     young: float = 0.0
     """Seconds for which an orphan is left alone at start."""
 
@@ -88,7 +100,7 @@ class Disk(Blobs):
     """Files under one folder, which one server uses at a time."""
 
     def __init__(self, folder: Path, reserve: int = 0) -> None:
-        self.folder, self.reserve = folder, reserve
+        self.folder, self.reserve, self.where = folder, reserve, str(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -108,19 +120,9 @@ class Disk(Blobs):
             raise Full("less room is left than is kept in reserve")
         if blob.campaign not in self._known:
             self._folder(blob.campaign)
-        path = self._path(blob)
-        temporary = path.with_name(f".{blob.name}")
         try:
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            try:
-                _write_all(handle, content)
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-            temporary.rename(path)
+            _write_file(self._path(blob), content)
         except OSError as error:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
             raise (
                 Full(str(error))
                 if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -158,6 +160,16 @@ class Disk(Blobs):
         except OSError:
             return False
 
+    def identity(self) -> str | None:
+        try:
+            return (self.folder / IDENTITY).read_text(encoding="ascii").strip()
+        except FileNotFoundError:
+            return None
+
+    def identify(self, identity: str) -> None:
+        _write_file(self.folder / IDENTITY, identity.encode("ascii"))
+        _sync(self.folder)
+
     def close(self) -> None:
         os.close(self._lock)
 
@@ -183,6 +195,7 @@ class Remote(Blobs):
         try:
             import fsspec  # type: ignore[import-untyped]
 
+            self.where = url
             self.system, self.root = fsspec.core.url_to_fs(url)
         except ImportError as error:
             raise missing_extra(str(error.name), "exchange", f"Keeping records in {url}") from None
@@ -214,6 +227,8 @@ class Remote(Blobs):
             return
         for path, about in found.items():
             campaign, _, name = path.rpartition("/")
+            if campaign == self.root.rstrip("/"):  # the identity is no blob
+                continue
             at: Any = (
                 about.get("LastModified")
                 or about.get("created")
@@ -233,6 +248,15 @@ class Remote(Blobs):
             return False
         return True
 
+    def identity(self) -> str | None:
+        try:
+            return bytes(self.system.cat_file(f"{self.root}/{IDENTITY}")).decode("ascii").strip()
+        except FileNotFoundError:
+            return None
+
+    def identify(self, identity: str) -> None:
+        self.system.pipe_file(f"{self.root}/{IDENTITY}", identity.encode("ascii"))
+
     def close(self) -> None:
         self._pool.shutdown()
 
@@ -243,6 +267,23 @@ class Remote(Blobs):
 def open_blobs(where: str, reserve: int = 0) -> Blobs:
     """`where` is a folder, or an address with `://`."""
     return Remote(where.rstrip("/")) if "://" in where else Disk(Path(where), reserve)
+
+
+def _write_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all; its name is durable once its folder is synced."""
+    temporary = path.with_name(f".{path.name}")
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            _write_all(handle, content)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        temporary.rename(path)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
 
 
 def _write_all(handle: int, content: bytes) -> None:

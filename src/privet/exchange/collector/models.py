@@ -92,3 +92,11 @@ class Gone(Base):
     reason: Mapped[str] = mapped_column(String(16))
     """withdrawn or retention."""
     at: Mapped[int] = mapped_column(BigInteger)
+
+
+class Identity(Base):
+    """One row, made with the table: what the blobs that belong to this database are marked with."""
+
+    __tablename__ = "identity"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)

@@ -7,6 +7,7 @@ import json
 import time
 from itertools import groupby
 
+from privet.core.errors import PrivetError
 from privet.exchange.collector.blobs import Blob, Blobs
 from privet.exchange.collector.store import CHUNK, DAY, PARTS, Store, now
 from privet.exchange.collector.watch import Watch
@@ -15,6 +16,45 @@ EVERY = 600.0
 """Seconds between rounds."""
 SETTLED = 600.0
 """Seconds after which a blob without a row is surely nobody's, while a server runs."""
+
+
+def pair(store: Store, blobs: Blobs) -> None:
+    """Bring the tables to the present layout, and mark the blobs as this database's, if they are.
+
+    Blobs without a row are swept, so a database that is new, or of another collector, would have
+    every record deleted: PrivetError where the mark is not this database's, or where blobs without
+    a mark (of a collector from before there were marks) are not known to it.
+    """
+    mark = blobs.identity()
+    if store.is_absent and (mark is not None or next(blobs.all(), None) is not None):
+        raise _apart(store, blobs)
+    store.upgrade()
+    identity = store.identity()
+    if mark is None and _knows(store, blobs):
+        blobs.identify(identity)
+    elif mark != identity:
+        store.engine.dispose()
+        raise _apart(store, blobs)
+
+
+def _knows(store: Store, blobs: Blobs) -> bool:
+    """Whether one of the campaigns that have blobs is in the database, or there are no blobs.
+
+    Parts of a release count only where there is nothing else: another collector may have them too.
+    """
+    listed = [blob for blob, _ in blobs.all()]
+    folders = {blob.campaign for blob in listed}
+    if folders <= {PARTS}:
+        return not listed or not store.blobs_of(PARTS).isdisjoint(blob.name for blob in listed)
+    return any(row.id in folders for row in store.campaigns())
+
+
+def _apart(store: Store, blobs: Blobs) -> PrivetError:
+    return PrivetError(
+        f"The records in {blobs.where} do not belong to the database {store.where}, which is new "
+        "or another one: put their own database back, or choose an empty place for records "
+        "(nothing was deleted)."
+    )
 
 
 def tidy(store: Store, blobs: Blobs, watch: Watch, at: int | None = None) -> int:
@@ -44,7 +84,13 @@ def expire(store: Store, blobs: Blobs, watch: Watch, at: int) -> int:
 
 def sweep(store: Store, blobs: Blobs, watch: Watch, older: float) -> int:
     """Delete blobs older than so many seconds that no row points at: left by a crash between blob
-    and row, or between row and blob."""
+    and row, or between row and blob.
+
+    None is deleted where the blobs are not marked as this database's.
+    """
+    if blobs.identity() != store.identity():
+        watch.say("not swept", reason="the blobs belong to another database")
+        return 0
     limit = time.time() - older
     orphans: list[Blob] = []
     old = sorted(

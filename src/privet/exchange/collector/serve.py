@@ -13,6 +13,7 @@ from privet.core.errors import PrivetError
 from privet.exchange.collector.app import PAGES, Collector, create_app
 from privet.exchange.collector.blobs import open_blobs
 from privet.exchange.collector.limits import Limits
+from privet.exchange.collector.retention import pair
 from privet.exchange.collector.store import Store
 from privet.exchange.collector.watch import Watch
 from privet.exchange.protocol.seal import write_secret
@@ -51,7 +52,11 @@ def serve(
             raise PrivetError(f"There is no file {file}.")
     where = open_blobs(blobs or str(folder / "blobs"), reserve)
     store = Store(db or f"sqlite:///{folder.resolve() / 'collector.db'}")
-    store.upgrade()
+    try:
+        pair(store, where)
+    except PrivetError:
+        where.close()
+        raise
     _operator(store, folder, new_token)
     collector = Collector(store, where, Watch(quiet=quiet), limits or Limits(), open_metrics, pages)
     scheme = "https" if certificate else "http"

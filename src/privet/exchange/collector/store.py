@@ -21,7 +21,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from privet.core.errors import PrivetError
 from privet.exchange.collector.blobs import Blob
-from privet.exchange.collector.models import Campaign, Gone, Part, Submission, Token
+from privet.exchange.collector.models import Campaign, Gone, Identity, Part, Submission, Token
 
 DAY = 86_400_000
 """Milliseconds."""
@@ -72,9 +72,23 @@ class Store:
                 command.upgrade(config, "head")
         except SQLAlchemyError as error:
             line = str(getattr(error, "orig", error)).strip().splitlines()[0]
-            raise PrivetError(
-                f"The database {self.engine.url.render_as_string(hide_password=True)} cannot be used ({line})."
-            ) from None
+            raise PrivetError(f"The database {self.where} cannot be used ({line}).") from None
+
+    @property
+    def where(self) -> str:
+        """The database's address without its password."""
+        return self.engine.url.render_as_string(hide_password=True)
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether it is a file that is not there; opening it would make it."""
+        name = self.engine.url.database
+        return self.engine.dialect.name == "sqlite" and name is not None and not Path(name).exists()
+
+    def identity(self) -> str:
+        """What the blobs that belong to this database are marked with."""
+        with self.engine.connect() as connection:
+            return str(connection.scalar(sa.select(Identity.id)))
 
     def alive(self) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""A graph that takes data from another file is refused before onnxruntime sees it, wherever a graph is opened."""
+"""A graph that takes data from another file is refused before onnxruntime sees it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from privet import nets
-from privet.apply import apply
+from privet.core.errors import PrivetError
 from privet.data.schema import learn_schema
-from privet.errors import PrivetError
-from privet.foreign import from_onnx
-from privet.nets.quantised import Quantised
-from privet.noise import Noise
-from privet.release import Release
-from privet.runtime import session
+from privet.nets import registry as nets
+from privet.release.apply import apply
+from privet.release.foreign import from_onnx
+from privet.release.noise import Noise
+from privet.release.quantised import Quantised
+from privet.release.release import Release
+from privet.release.runtime import session
 from small import small
 
 SECRET = "secret.bin"
@@ -42,7 +42,10 @@ def inside(name: str = "w") -> onnx.TensorProto:
 def model(tensor: onnx.TensorProto, place: str = "initializer") -> bytes:
     """A graph z = x + w (or z = w) of rows of four numbers, which has a tensor at this place."""
     x, z = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 4]) for name in "xz")
-    add, constant = helper.make_node("Add", ["x", "w"], ["z"]), helper.make_node("Constant", [], ["w"], value=tensor)
+    add, constant = (
+        helper.make_node("Add", ["x", "w"], ["z"]),
+        helper.make_node("Constant", [], ["w"], value=tensor),
+    )
     graph = helper.make_graph([add], "g", [x], [z])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     if place == "initializer":
@@ -53,16 +56,26 @@ def model(tensor: onnx.TensorProto, place: str = "initializer") -> bytes:
         made.graph.node[0].attribute.append(helper.make_attribute("given", [tensor]))
         made.graph.initializer.append(inside())
     elif place == "sparse":
-        made.graph.sparse_initializer.add(values=tensor, indices=numpy_helper.from_array(np.arange(4)), dims=[4])
+        made.graph.sparse_initializer.add(
+            values=tensor, indices=numpy_helper.from_array(np.arange(4)), dims=[4]
+        )
     elif place == "subgraph":
-        branch = helper.make_graph([constant, helper.make_node("Add", ["x", "w"], ["y"])], "b", [], [z])
+        branch = helper.make_graph(
+            [constant, helper.make_node("Add", ["x", "w"], ["y"])], "b", [], [z]
+        )
         branch.output[0].name = "y"
-        yes = helper.make_node("Constant", [], ["yes"], value=numpy_helper.from_array(np.array(True)))
+        yes = helper.make_node(
+            "Constant", [], ["yes"], value=numpy_helper.from_array(np.array(True))
+        )
         del made.graph.node[:]
-        made.graph.node.extend([yes, helper.make_node("If", ["yes"], ["z"], then_branch=branch, else_branch=branch)])
+        made.graph.node.extend(
+            [yes, helper.make_node("If", ["yes"], ["z"], then_branch=branch, else_branch=branch)]
+        )
     elif place == "function":
         opsets = [helper.make_opsetid("", 18)]
-        made.functions.append(helper.make_function("ours", "Plus", ["x"], ["z"], [constant, add], opsets))
+        made.functions.append(
+            helper.make_function("ours", "Plus", ["x"], ["z"], [constant, add], opsets)
+        )
         made.opset_import.append(helper.make_opsetid("ours", 1))
         made.graph.node[0].CopyFrom(helper.make_node("Plus", ["x"], ["z"], domain="ours"))
     elif place == "training":
@@ -111,9 +124,11 @@ def test_what_is_no_onnx_gets_a_sentence(secret: Path, content: bytes) -> None:
 
 
 def test_the_runtimes_own_format_is_not_read() -> None:
-    """Its marker may stand in a file that is also a graph: such a file is run as the graph that was looked through."""
+    """Its marker may stand in a file that is also a graph: it is run as the graph that was seen."""
     content = b"\x08\x09\x12\x08ORTMORTM" + model(inside())
-    assert session(content).run(["z"], {"x": np.zeros((1, 4), np.float32)})[0].tolist() == [[1.0] * 4]
+    assert session(content).run(["z"], {"x": np.zeros((1, 4), np.float32)})[0].tolist() == [
+        [1.0] * 4
+    ]
 
 
 def _release(folder: Path) -> Path:
@@ -122,7 +137,13 @@ def _release(folder: Path) -> Path:
     schema, settings = learn_schema(data, ["u", "y"]), {"dims": 2, "sigma": 0.4, "width": 0.1}
     torch.manual_seed(0)
     card = {"method": "hedge", "private": ["u"]}
-    Release(schema, ("hedge", settings), nets.build("hedge", schema, settings), Noise("gaussian", (2,), 0.4), card).save(folder)
+    Release(
+        schema,
+        ("hedge", settings),
+        nets.build("hedge", schema, settings),
+        Noise("gaussian", (2,), 0.4),
+        card,
+    ).save(folder)
     hostile = model(outside())
     (folder / "release.onnx").write_bytes(hostile)
     about = json.loads((folder / "card.json").read_text())
@@ -132,7 +153,9 @@ def _release(folder: Path) -> Path:
     return folder
 
 
-def test_apply_does_not_run_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+def test_apply_does_not_run_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     folder = _release(tmp_path / "release")
     request.getfixturevalue("secret")
     with pytest.raises(PrivetError, match="read from another file"):
