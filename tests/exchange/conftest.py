@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the exchange needs  pip install 'privet[exchange]'")
 
+import httpx
 import numpy as np
 import torch
 from fastapi.testclient import TestClient
@@ -24,6 +25,22 @@ from privet.exchange.collector.limits import Limits
 from privet.exchange.collector.store import Store
 from privet.exchange.collector.watch import Watch
 from privet.exchange.protocol.client import Client
+
+
+class Bridge(httpx.BaseTransport):
+    """Requests of our client as requests of the test's, which may be another library's (httpx2)."""
+
+    def __init__(self, http: TestClient) -> None:
+        self.http = http
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        given = {"headers": dict(request.headers), "content": request.read()}
+        answer = self.http.request(
+            request.method, str(request.url), follow_redirects=False, **given
+        )
+        # The content is no longer packed.
+        plain = {k: v for k, v in answer.headers.items() if k != "content-encoding"}
+        return httpx.Response(answer.status_code, headers=plain, content=answer.content)
 
 
 @dataclass
@@ -83,7 +100,7 @@ class Running:
 
     def client(self, url: str, token: str | None = None) -> Client:
         """What owners and participants use, connected to this collector without a network."""
-        return Client(url, token, transport=self.http._transport)
+        return Client(url, token, transport=Bridge(self.http))
 
 
 Start = Callable[..., Running]

@@ -21,7 +21,7 @@ import pytest
 from PIL import Image
 from world import world
 
-from conftest import Running
+from conftest import Bridge, Running
 from privet.core.errors import PrivetError
 from privet.data.schema import ImageSchema
 from privet.exchange.owner import campaigns
@@ -69,7 +69,7 @@ class Wire(httpx.BaseTransport):
 
 @pytest.fixture
 def wire(collector: Running) -> Wire:
-    return Wire(collector.http._transport)
+    return Wire(Bridge(collector.http))
 
 
 @pytest.fixture
