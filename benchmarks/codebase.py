@@ -2,11 +2,11 @@
 
     python benchmarks/codebase.py [SRC]                  prints the figures as a Markdown table
     python benchmarks/codebase.py SRC --json after.json  and writes them as JSON
-    python benchmarks/codebase.py --before before.json --after after.json     one table of two such files
+    python benchmarks/codebase.py --before a.json --after b.json     one table of two such files
 
-SRC is a folder that holds the package `privet`; by default the one beside this file. Imports count wherever they
-stand: at the top of a file, inside a function, or under `TYPE_CHECKING`. The figures of the source do not depend on the
-machine; the seconds do. Needs ruff.
+SRC is a folder that holds the package `privet`; by default the one beside this file. Imports count
+wherever they stand: at the top of a file, inside a function, or under `TYPE_CHECKING`. The figures
+of the source do not depend on the machine; the seconds do. Needs ruff.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ Imports = dict[str, set[str]]
 COMPLEX = 15
 """Most branches of a function, by ruff's C901."""
 BRANCHES = (
-    ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case, ast.comprehension, ast.Assert,
+    ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case,
+    ast.comprehension, ast.Assert,
 )  # fmt: skip
 """What makes a branch, apart from `and` and `or`."""
 WIDE = 100
@@ -43,7 +44,7 @@ WORDS = {
     "median_file": "lines of a file, median",
     "p95_file": "lines of a file, 95th percentile",
     "complex_functions": f"functions over complexity {COMPLEX} (ruff C901)",
-    "branching_functions": f"the same, operators and comprehensions counted (the most)",
+    "branching_functions": "the same, operators and comprehensions counted (the most)",
     "wide_lines": f"lines over {WIDE} columns",
     "undocumented_classes": "public classes without a docstring",
     "public_classes": "public classes",
@@ -65,7 +66,9 @@ def measure(src: Path, repeats: int = 5) -> dict[str, Any]:
     imports = {module_name(src, path): imported(src, path, tree) for path, tree in trees.items()}
     classes = [node for tree in trees.values() for node in public_classes(tree)]
     return {
-        "statements": sum(isinstance(node, ast.stmt) for tree in trees.values() for node in ast.walk(tree)),
+        "statements": sum(
+            isinstance(node, ast.stmt) for tree in trees.values() for node in ast.walk(tree)
+        ),
         "files": len(files),
         "root_modules": sum(1 for path in (src / "privet").glob("*.py")),
         "module_cycles": described(cycles(imports)),
@@ -98,7 +101,7 @@ def module_name(src: Path, path: Path) -> str:
 def imported(src: Path, path: Path, tree: ast.AST) -> set[str]:
     """Modules of the package that a file names in an import, wherever in the file that stands.
 
-    A package that is only on the way to a submodule is not counted: Python loads it, but nothing of it is asked for.
+    A package that is only on the way to a submodule is not counted: nothing of it is asked for.
     """
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -109,8 +112,10 @@ def imported(src: Path, path: Path, tree: ast.AST) -> set[str]:
             if node.level:
                 here = module_name(src, path).split(".")
                 here = here if path.name == "__init__.py" else here[:-1]
-                start = ".".join([*here[: len(here) - node.level + 1], *([node.module] if node.module else [])])
-            # `from package import name` asks for a submodule where there is one of that name, else for the package.
+                start = ".".join(
+                    [*here[: len(here) - node.level + 1], *([node.module] if node.module else [])]
+                )
+            # `from package import name` asks for a submodule where there is one of that name.
             for alias in node.names:
                 inner = src.joinpath(*start.split("."), alias.name)
                 is_module = inner.with_suffix(".py").is_file() or (inner / "__init__.py").is_file()
@@ -170,25 +175,44 @@ def described(found: list[list[str]]) -> str:
 
 def public_classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
     """Classes at the top of a file whose names do not start with an underscore."""
-    return (node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
+    return (
+        node
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
 
 
 def complex_functions(src: Path) -> int:
-    command = ["ruff", "check", "--isolated", "--select", "C901", "--config", f"lint.mccabe.max-complexity={COMPLEX}"]
+    command = [
+        "ruff",
+        "check",
+        "--isolated",
+        "--select",
+        "C901",
+        "--config",
+        f"lint.mccabe.max-complexity={COMPLEX}",
+    ]
     ruff = Path(sys.executable).with_name("ruff")
     command[0] = str(ruff) if ruff.exists() else "ruff"
-    done = subprocess.run([*command, "--output-format", "json", str(src)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, "--output-format", "json", str(src)], capture_output=True, text=True, check=False
+    )
     return len(json.loads(done.stdout))
 
 
 def branching_functions(trees: list[ast.Module]) -> str:
     """How many functions have more than COMPLEX branches, and how many branches the worst has."""
-    found = [branches(node) for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    found = [
+        branches(node)
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
     return f"{sum(count > COMPLEX for count in found)} ({max(found, default=0)})"
 
 
 def branches(function: ast.AST) -> int:
-    """McCabe's number with every choice in it: C901 counts statements only, and passes over those inside expressions.
+    """McCabe's number with every choice in it: C901 passes over those inside expressions.
 
     >>> branches(ast.parse("def f(a, b): return [x for x in a] if a and b else b").body[0])
     4
@@ -204,16 +228,28 @@ def branches(function: ast.AST) -> int:
 
 def loaded(src: Path, module: str) -> int:
     """How many modules of the package Python has loaded after one import."""
-    code = f"import sys, {module}; print(sum(name.split('.')[0] == 'privet' for name in sys.modules))"
-    return int(subprocess.run([sys.executable, "-c", code], env=environment(src), capture_output=True, text=True, check=True).stdout)
+    code = (
+        f"import sys, {module}; print(sum(name.split('.')[0] == 'privet' for name in sys.modules))"
+    )
+    return int(
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment(src),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )
 
 
 def fastest(src: Path, words: list[str], repeats: int) -> float:
-    """Seconds of the fastest of some runs, the first of which warms the file cache and is not counted."""
+    """Seconds of the fastest of some runs, after one that warms the file cache."""
     found = []
     for _ in range(repeats + 1):
         start = time.perf_counter()
-        subprocess.run([sys.executable, *words], env=environment(src), stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(
+            [sys.executable, *words], env=environment(src), stdout=subprocess.DEVNULL, check=True
+        )
         found.append(time.perf_counter() - start)
     return round(min(found[1:]), 3)
 
@@ -226,7 +262,9 @@ def table(columns: dict[str, dict[str, Any]]) -> str:
     """Markdown: one row per figure, one column per measurement."""
     rows = [f"| | {' | '.join(columns)} |", f"|---{'|---:' * len(columns)}|"]
     for key, words in WORDS.items():
-        rows.append(f"| {words} | {' | '.join(shown(figures.get(key)) for figures in columns.values())} |")
+        rows.append(
+            f"| {words} | {' | '.join(shown(figures.get(key)) for figures in columns.values())} |"
+        )
     return "\n".join(rows)
 
 
@@ -235,25 +273,42 @@ def shown(value: Any) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("src", nargs="?", type=Path, default=Path(__file__).resolve().parents[1] / "src")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "src", nargs="?", type=Path, default=Path(__file__).resolve().parents[1] / "src"
+    )
     parser.add_argument("--json", type=Path, help="write the figures here too")
     parser.add_argument("--before", type=Path)
     parser.add_argument("--after", type=Path)
-    parser.add_argument("--cycles", action="store_true", help="name the modules and rooms of every cycle")
+    parser.add_argument(
+        "--cycles", action="store_true", help="name the modules and rooms of every cycle"
+    )
     asked = parser.parse_args()
     if asked.before and asked.after:
-        print(table({"before": json.loads(asked.before.read_text()), "after": json.loads(asked.after.read_text())}))
+        sys.stdout.write(
+            table(
+                {
+                    "before": json.loads(asked.before.read_text()),
+                    "after": json.loads(asked.after.read_text()),
+                }
+            )
+            + "\n"
+        )
         return
     src = asked.src.resolve()
     figures = measure(src)
-    print(table({"now": figures}))
+    sys.stdout.write(table({"now": figures}) + "\n")
     if asked.json:
         asked.json.write_text(json.dumps(figures, indent=1) + "\n")
     if asked.cycles:
-        imports = {module_name(src, path): imported(src, path, ast.parse(path.read_text())) for path in sorted(src.rglob("*.py"))}
+        imports = {
+            module_name(src, path): imported(src, path, ast.parse(path.read_text()))
+            for path in sorted(src.rglob("*.py"))
+        }
         for group in [*cycles(imports), *cycles(rooms(imports))]:
-            print("\ncycle:", ", ".join(group))
+            sys.stdout.write(f"\ncycle: {', '.join(group)}\n")
 
 
 if __name__ == "__main__":

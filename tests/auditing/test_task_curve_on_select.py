@@ -1,4 +1,4 @@
-"""The curve of noise levels shows, per task, the model that was best on *select*, counted on *test*."""
+"""The curve of noise levels shows the task model that was best on *select*, counted on *test*."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privet.certify import certification
+from privet.auditing.certify import certification
 from privet.data.dataset import PARTS, Dataset
 from privet.data.schema import learn_schema
 from privet.nets.additive import Additive
 from privet.nets.identity import Identity
-from privet.noise import Noise
-from privet.release import Release
+from privet.release.noise import Noise
+from privet.release.release import Release
 from small import small
 
 
 def turned(data: Dataset, part: str) -> Dataset:
     """The same people, of whom those in one part have the other value of y."""
     there = data.part_of == PARTS.index(part)
-    return replace(data, labels={**data.labels, "y": np.where(there, 1 - data.labels["y"], data.labels["y"])})
+    return replace(
+        data, labels={**data.labels, "y": np.where(there, 1 - data.labels["y"], data.labels["y"])}
+    )
 
 
 def test_the_model_of_a_task_is_not_chosen_on_test() -> None:
-    """Turning the labels of *test* round makes a share s of right answers 1 - s, if the model stays the same.
+    """Other labels on *test* make a share s of right answers 1 - s, if the model stays the same.
 
-    Trees find whether a number is far from 0, logistic regression does not: chosen on *test*, the model would be logistic
-    regression where labels are turned round, and its share not 1 - s.
+    Trees find whether a number is far from 0, logistic regression does not. Chosen on *test*, the
+    model would be logistic regression for the other labels, and its share not 1 - s.
     """
     data = small("table", 1000)
     x = np.random.default_rng(0).standard_normal(len(data))
@@ -36,7 +38,9 @@ def test_the_model_of_a_task_is_not_chosen_on_test() -> None:
     data = replace(data, records=pd.DataFrame({"a": x}), labels={**data.labels, "y": y})
     schema = learn_schema(data, ["u", "y"])
     module = Additive(Identity(schema.shape), 0.1)
-    release = Release(schema, ("code", {}), module, Noise("gaussian", (1,), 0.1), {"private": ["u"]})
+    release = Release(
+        schema, ("code", {}), module, Noise("gaussian", (1,), 0.1), {"private": ["u"]}
+    )
 
     def served(data: Dataset) -> list[float]:
         _, found = certification(release, data, ["y"], curve=True, device="cpu", progress=False)

@@ -1,4 +1,4 @@
-"""A certificate errs with probability 1 - confidence, whoever errs: the sample of people, or the draws of the integral."""
+"""A certificate errs with probability 1 - confidence, by its people and its draws together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from privet.evidence.certificate import certify, smallest_sigma
+from privet.evidence.certificate.gaussian import certify, smallest_sigma
 
 Array = npt.NDArray[Any]
 VALUES = ("f", "m", "x", "y")
@@ -35,20 +35,25 @@ def slacks(k: int, d: int, draws: int, delta: float) -> Array:
 @pytest.mark.parametrize("d", [3, 5])
 @pytest.mark.parametrize("k", [2, 4])
 def test_people_and_draws_share_what_may_go_wrong(k: int, d: int, delta: float) -> None:
-    """Without variance, m draws cost B / (m - 1) and people cost A: two certificates give both, and each its probability.
+    """Without variance m draws cost B / (m - 1), and people cost A: two certificates give both.
 
-    B = 7 width ln(2 / delta_draws) / 3 (Maurer and Pontil), A = sqrt(ln(1 / delta_people) / (2 k n)) (Hoeffding). A union
-    bound asks that the two probabilities add up to no more than delta.
+    B = 7 width ln(2 / delta_draws) / 3 (Maurer and Pontil) and, with n people of each of k values,
+    A = sqrt(ln(1 / delta_people) / (2 k n)) (Hoeffding) say with which probability each may fail.
+    A union bound asks that the two probabilities add up to no more than delta.
     """
     few, many = 1001, 4001
     at_few, at_many = slacks(k, d, few, delta), slacks(k, d, many, delta)
     b = (at_few - at_many) / (1 / (few - 1) - 1 / (many - 1))
     a = at_many - b / (many - 1)
-    width = np.array([1 - 1 / k, 1 / k])  # of max_a p_a / (k q), and of its excess over one value's share
+    width = np.array(
+        [1 - 1 / k, 1 / k]
+    )  # of max_a p_a / (k q), and of its excess over one value's share
     draws_err = 2 * np.exp(-3 * b / (7 * width))
     people_err = np.exp(-2 * k * PEOPLE * a**2)
     assert (draws_err > 0).all() and (people_err + draws_err <= delta * (1 + 1e-6)).all()
-    assert (people_err > 0.5 * delta).all(), "most of delta is left for people, or the bound is wider than it need be"
+    assert (people_err > 0.5 * delta).all(), (
+        "most of delta is left for people, or the bound is wider than it need be"
+    )
 
 
 def test_on_a_grid_people_have_all_of_delta() -> None:
@@ -60,7 +65,7 @@ def test_on_a_grid_people_have_all_of_delta() -> None:
 
 @pytest.mark.parametrize("d", [1, 3])
 def test_noise_is_chosen_for_the_delta_that_the_certificate_has(d: int) -> None:
-    """Codes that say nothing meet a target whatever the noise, if it is no lower than what their certificate comes to."""
+    """Codes that say nothing meet every target that their certificate reaches, and no lower one."""
     codes, labels, person = constant(2, d)
     c = certify(codes, 1.0, labels, person, "sex", VALUES[:2], draws=2000)
     assert c.bound is not None
@@ -68,7 +73,15 @@ def test_noise_is_chosen_for_the_delta_that_the_certificate_has(d: int) -> None:
     def chosen(target: float) -> float | None:
         people = (PEOPLE, PEOPLE)
         return smallest_sigma(
-            codes, labels, person, VALUES[:2], target, people=people, margin=0.0, between=(1.0, 1.0), draws=2000
+            codes,
+            labels,
+            person,
+            VALUES[:2],
+            target,
+            people=people,
+            margin=0.0,
+            between=(1.0, 1.0),
+            draws=2000,
         )
 
     assert chosen(c.bound + 1e-6) == 1.0 and chosen(c.bound - 1e-6) is None
