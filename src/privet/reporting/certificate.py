@@ -6,14 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import NamedTuple
 
 from markupsafe import Markup
 
 from privet.evidence.certificate.values import Certification
 from privet.evidence.figures import Audit, Certified, Reading
 from privet.evidence.formatting import amount, is_number, listed, measured, out_of, percent, times
-from privet.reporting.label_placement import Box, shorten
+from privet.reporting.label_placement import shorten
+from privet.reporting.plot import Axis, Plot, Point
 
 Own = dict[int, Certified]
 """Certificates of one attribute by the number of releases that are seen."""
@@ -153,151 +153,56 @@ def target_sentence(found: Certification) -> str:
     return f"{text}, and the test part does NOT meet it. The figures above are what holds; no other noise was tried on the test part."
 
 
-class Line(NamedTuple):
-    name: str
-    role: str
-    """private or utility."""
-    points: list[tuple[float, float | None, str]]
-    """Noise, share of right answers (None: not certified), and what to say when it is pointed
-    at."""
-    chance: float
-
-
-def lines(found: Certification, attribute: str) -> list[Line]:
-    """The certified bound of one attribute, and every task, along the noise levels."""
-    one = next(c for c in found.certificates if c.attribute == attribute)
-    bound: list[tuple[float, float | None, str]] = []
-    for step in found.curve:
-        most = step.bounds[attribute]
-        bound.append(
-            (
-                step.sigma,
-                most,
-                "not certified" if most is None else f"at most {percent(most, 'up')} %",
-            )
-        )
-    shown = [Line(f"{attribute}, at most", "private", bound, one.chance)]
-    for task in found.curve[0].utility:
-        figures = [(s.sigma, s.utility[task]) for s in found.curve]
-        points: list[tuple[float, float | None, str]] = [
-            (s, f.value, f"{percent(f.value)} %") for s, f in figures if measured(f)
-        ]
-        if points:
-            shown.append(Line(task, "utility", points, figures[0][1].chance))
-    return shown
-
-
-def picture(found: Certification, attribute: str, width: int = 720, height: int = 400) -> Markup:
+def noise_plot(
+    certification: Certification, attribute: str, width: int = 720, height: int = 400
+) -> Markup:
     """Noise across, right answers up: the certified bound falls with noise, and so does the use of
     the release."""
-    shown = lines(found, attribute)
-    sigmas = [s.sigma for s in found.curve]
-    frame = Box(44, 40, width - (170 if width >= 600 else 120), height - 48)
-    low = min(
-        [
-            *(line.chance for line in shown),
-            *(v for line in shown for _, v, _ in line.points if v is not None),
+    lines = noise_lines(certification, attribute)
+    sigmas = [step.sigma for step in certification.curve]
+    lowest = min([*(chance for *_, chance in lines), *(p.y for *_, line, _ in lines for p in line)])
+    y = Axis(max(math.floor(10 * lowest - 0.2) / 10, -0.1), 1, "right answers, %", factor=100)
+    if any(one.flip is not None for one in certification.certificates):
+        x = Axis(0.0, sigmas[-1], "share replaced at random", ticks=(0.0, 0.3, 0.6, 0.9))
+    else:
+        title = "noise: its standard deviation"
+        x = Axis(sigmas[0], sigmas[-1], title, scale=math.log, ticks=sigmas)
+    plot = Plot(x, y, width, height, names=156 if width >= 600 else 106)
+    plot.axes()
+    used = next((n for one in certification.certificates if (n := noise(one)) is not None), None)
+    if used is not None and x.low <= used <= x.high:
+        plot.level("overall", x=used, name="this release")
+    for name, role, line, chance in lines:
+        plot.level(f"chance {role}", y=chance)
+        plot.line(line, role)
+        last = line[-1]
+        plot.name(last.x, last.y, shorten(name, 22 if width >= 600 else 15), f"note {role}")
+    said = (f"{name}: {'; '.join(point.title for point in line)}." for name, _, line, _ in lines)
+    return plot.svg(" ".join(said))
+
+
+def noise_lines(
+    certification: Certification, attribute: str
+) -> list[tuple[str, str, list[Point], float]]:
+    """Name, role, points and chance of every line: the certified bound of one attribute, hollow at
+    the top where nothing is certified, and every task that was measured."""
+    one = next(c for c in certification.certificates if c.attribute == attribute)
+    bounds = []
+    for step in certification.curve:
+        most = step.bounds[attribute]
+        said = "not certified" if most is None else f"at most {percent(most, 'up')} %"
+        title = f"noise {amount(step.sigma)} {said}"
+        bounds.append(Point(step.sigma, 1.0 if most is None else most, title, hollow=most is None))
+    lines = [(f"{attribute}, at most", "private", bounds, one.chance)]
+    for task, first in certification.curve[0].utility.items():
+        points = [
+            Point(s.sigma, f.value, f"noise {amount(s.sigma)} {percent(f.value)} %", f.low, f.high)
+            for s in certification.curve
+            if measured(f := s.utility[task])
         ]
-    )
-    low = max(math.floor(10 * low - 0.2) / 10, -0.1)
-
-    replaced = any(c.flip is not None for c in found.certificates)
-
-    def across(sigma: float) -> float:
-        share = (
-            sigma / sigmas[-1]
-            if replaced
-            else math.log(sigma / sigmas[0]) / (math.log(sigmas[-1] / sigmas[0]) or 1.0)
-        )
-        return round(frame.left + 10 + share * (frame.right - frame.left - 20), 1)
-
-    def up(value: float) -> float:
-        return round(
-            frame.bottom
-            - (min(max(value, low), 1.0) - low) / (1 - low) * (frame.bottom - frame.top),
-            1,
-        )
-
-    rule = Markup('<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>').format
-    text = Markup('<text class="{}" x="{}" y="{}" text-anchor="{}">{}</text>').format
-    parts: list[Markup] = []
-    step = 1 if low > 0.35 else 2
-    for tick in range(round(10 * low), 11):
-        if tick % step == 0:
-            parts.append(rule("grid", frame.left, frame.right, up(tick / 10), up(tick / 10)))
-            parts.append(text("tick", frame.left - 9, up(tick / 10) + 4, "end", str(10 * tick)))
-    ticks = [0.0, 0.3, 0.6, 0.9] if replaced else sigmas[:: 2 if width >= 600 else 4]
-    parts += [text("tick", across(s), frame.bottom + 18, "middle", f"{s:.2g}") for s in ticks]
-    own = next((noise(c) for c in found.certificates if noise(c) is not None), None)
-    if own is not None and (0 if replaced else sigmas[0]) <= own <= sigmas[-1]:
-        parts.append(rule("overall", across(own), across(own), frame.top, frame.bottom))
-        parts.append(text("name release", across(own), frame.top - 8, "middle", "this release"))
-    ends = _apart(
-        [up(line.points[-1][1] if line.points[-1][1] is not None else 1.0) for line in shown],
-        17,
-        frame,
-    )
-    for line, end in zip(shown, ends, strict=True):
-        parts.append(
-            rule(f"chance {line.role}", frame.left, frame.right, up(line.chance), up(line.chance))
-        )
-        known = [(across(s), up(v)) for s, v, _ in line.points if v is not None]
-        path = "M" + "L".join(f"{x} {y}" for x, y in known) if known else ""
-        parts.append(Markup('<path class="curve {}" d="{}"/>').format(line.role, path))
-        for s, v, said in line.points:
-            dot = Markup('<circle class="{}" cx="{}" cy="{}" r="4.5"><title>{}</title></circle>')
-            kind = f"{'ring' if v is None else 'dot'} {line.role}"
-            parts.append(
-                dot.format(
-                    kind,
-                    across(s),
-                    up(1.0 if v is None else v),
-                    f"noise {amount(s)}, {line.name}: {said}",
-                )
-            )
-        parts.append(
-            text(
-                f"note {line.role}",
-                frame.right + 2,
-                round(end + 4, 1),
-                "start",
-                shorten(line.name, 22 if width >= 600 else 15),
-            )
-        )
-    parts.append(text("axis", 2, 16, "start", "right answers, %"))
-    parts.append(
-        text(
-            "axis",
-            frame.right,
-            height - 8,
-            "end",
-            "share replaced at random" if replaced else "noise: its standard deviation",
-        )
-    )
-    whole = Markup('<svg class="plane" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>')
-    return whole.format(width, height, _told(shown), Markup("").join(parts))
-
-
-def _told(shown: Sequence[Line]) -> str:
-    """The picture in words, for those who do not see it."""
-    return " ".join(
-        f"{line.name}: {'; '.join(f'noise {amount(s)} {said}' for s, _, said in line.points)}."
-        for line in shown
-    )
-
-
-def _apart(places: Sequence[float], least: float, frame: Box) -> list[float]:
-    """Heights for names, near their lines and not on each other.
-
-    >>> _apart([50.0, 52.0, 90.0], 10, Box(0, 0, 100, 100))
-    [50.0, 60.0, 90.0]
-    """
-    order = sorted(range(len(places)), key=lambda i: places[i])
-    found, last = dict.fromkeys(order, 0.0), frame.top - least
-    for i in order:
-        found[i] = last = max(places[i], last + least)
-    over = max(last - frame.bottom, 0.0)
-    return [found[i] - over for i in range(len(places))]
+        if points:
+            lines.append((task, "utility", points, first.chance))
+    return lines
 
 
 def bits(one: Certified) -> str:

@@ -1,16 +1,17 @@
-"""Where the name of a point goes, so that no name covers another point, an interval or another
-name."""
+"""Where the names in a plot go, so that none covers a point, a line, an interval or another name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-WIDE = 0.56
+LETTER = 0.56
 """Width of a letter as a share of the font size; a little more than most system fonts need."""
 
 
 class Box(NamedTuple):
+    """A rectangle in a picture, whose y counts downwards."""
+
     left: float
     top: float
     right: float
@@ -27,13 +28,26 @@ class Box(NamedTuple):
         return (self.right - self.left) * (self.bottom - self.top) - self.overlap(frame)
 
 
-class Label(NamedTuple):
-    text: str
+class Place(NamedTuple):
+    """Where a text may stand: a point on its base line, and SVG's text-anchor."""
+
     x: float
     y: float
-    """Base line."""
-    anchor: str
-    """SVG's text-anchor: start, middle or end."""
+    anchor: str = "start"
+
+    def box(self, text: str, size: float) -> Box:
+        """About the room that `text` takes there at a font size."""
+        width = LETTER * size * len(text)
+        left = self.x - {"start": 0.0, "middle": width / 2, "end": width}[self.anchor]
+        return Box(left, self.y - size * 0.85, left + width, self.y + size * 0.25)
+
+
+class Name(NamedTuple):
+    """A text, the places it may stand at (the best first), and the room around what it names."""
+
+    text: str
+    places: Sequence[Place]
+    around: Box = Box(0, 0, 0, 0)
 
 
 def shorten(text: str, most: int) -> str:
@@ -44,47 +58,48 @@ def shorten(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "\u2026"
 
 
-def place(
-    points: Sequence[tuple[float, float, str]],
-    taken: Sequence[Box],
-    frame: Box,
-    size: float,
-    gap: float,
-) -> list[Label]:
-    """A place for each point's name, the first points choosing first.
+def beside_point(text: str, x: float, y: float, size: float, gap: float = 10) -> Name:
+    """The name of a point: eight places around it, then eight further away."""
+    places = []
+    for far in (gap, 2.2 * gap):
+        low, middle, high = y + far + size * 0.75, y + size * 0.35, y - far
+        right = [Place(x + far, base) for base in (high, low, middle)]
+        left = [Place(x - far, base, "end") for base in (low, high, middle)]
+        places += [*right, *left, Place(x, high - far / 2, "middle")]
+        places.append(Place(x, low + far / 2, "middle"))
+    near = 1.8 * gap
+    return Name(text, places, Box(x - near, y - near, x + near, y + near))
 
-    Each name tries eight places around its point, near ones first, and takes the one that covers
-    least. It also keeps away from the other points, so that it is clear whose name it is.
+
+def beside_line(text: str, line: Box, size: float) -> Name:
+    """The name of a level: along it at both ends, on either side."""
+    if line.right - line.left > line.bottom - line.top:
+        ends = ((line.left + 6, "start"), (line.right - 6, "end"))
+        bases = (line.bottom + size + 1, line.top - 4)
+        middle = [Place((line.left + line.right) / 2, base, "middle") for base in bases]
+        return Name(text, [Place(x, y, anchor) for x, anchor in ends for y in bases] + middle)
+    sides = ((line.left - 5, "end"), (line.right + 5, "start"))
+    bases = (line.top + size, line.bottom - 7)
+    return Name(text, [Place(x, y, anchor) for y in bases for x, anchor in sides])
+
+
+def place(names: Sequence[Name], taken: Sequence[Box], frame: Box, size: float) -> list[Place]:
+    """A place for each name, the first names choosing first.
+
+    Each takes the place that covers least of what is `taken`, of the names before it and of the
+    room around what the others name, so that it is clear whose name it is.
     """
-    near = [Box(x - 1.8 * gap, y - 1.8 * gap, x + 1.8 * gap, y + 1.8 * gap) for x, y, _ in points]
-    busy, labels = list(taken), []
-    for own, (x, y, text) in enumerate(points):
-        others = [box for i, box in enumerate(near) if i != own]
-        wide = WIDE * size * len(text)
-        places = []
-        for far in (gap, 2.2 * gap):
-            low, middle, high = y + far + size * 0.75, y + size * 0.35, y - far
-            places += [
-                (x + far, high, "start"),
-                (x + far, low, "start"),
-                (x - far, low, "end"),
-                (x - far, high, "end"),
-            ]
-            places += [
-                (x + far, middle, "start"),
-                (x - far, middle, "end"),
-                (x, high - far / 2, "middle"),
-                (x, low + far / 2, "middle"),
-            ]
-        costs = []
-        for order, (at, base, anchor) in enumerate(places):
-            left = at - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
-            box = Box(left, base - size * 0.85, left + wide, base + size * 0.25)
-            costs.append(
-                (sum(box.overlap(b) for b in (*busy, *others)) + 4 * box.outside(frame), order, box)
-            )
-        _, best, box = min(costs, key=lambda cost: cost[:2])
-        busy.append(Box(box.left - size, box.top, box.right + size, box.bottom))
-        at, base, anchor = places[best]
-        labels.append(Label(text, at, base, anchor))
-    return labels
+    busy = list(taken)
+    chosen = []
+    for name in names:
+        others = [other.around for other in names if other is not name]
+
+        def cost(at: Place, name: Name = name, others: list[Box] = others) -> float:
+            box = at.box(name.text, size)
+            return sum(map(box.overlap, (*busy, *others))) + 4 * box.outside(frame)
+
+        best = min(name.places, key=cost)
+        box = best.box(name.text, size)
+        busy.append(box._replace(left=box.left - size, right=box.right + size))
+        chosen.append(best)
+    return chosen

@@ -17,7 +17,7 @@ from privet.core.files import write_text
 from privet.evidence import formatting as numbers
 from privet.evidence.certificate.values import Certification
 from privet.evidence.figures import Audit, Reading, Rebuilt
-from privet.reporting import certificate, measures, pictures, plots, sections
+from privet.reporting import audit_plots, certificate, measures, sections
 from privet.reporting import sentences as words
 
 __all__ = ["render", "render_certificate"]
@@ -44,7 +44,7 @@ class Panel(NamedTuple):
 
     reading: Reading
     task: Reading
-    points: list[pictures.Point]
+    points: list[audit_plots.Alternative]
 
 
 class Example(NamedTuple):
@@ -141,8 +141,7 @@ def jinja() -> Environment:
         numbers=numbers,
         measures=measures,
         sections=sections,
-        pictures=pictures,
-        plots=plots,
+        plots=audit_plots,
     )
     pages.globals["certificate"] = certificate
     return pages
@@ -159,18 +158,20 @@ def _panels(audit: Audit, compare: Sequence[Audit]) -> list[Panel]:
     found = []
     for reading in audit.private:
         for task in audit.utility:
-            points = pictures.points(audit, compare, reading.attribute, task.attribute)
+            points = audit_plots.alternatives(audit, compare, reading.attribute, task.attribute)
             if any(p.kind == "release" for p in points):
                 found.append(Panel(reading, task, points))
     return found
 
 
-def _rows(audit: Audit, compare: Sequence[Audit]) -> list[tuple[str, list[pictures.Point]]]:
+def _rows(
+    audit: Audit, compare: Sequence[Audit]
+) -> list[tuple[str, list[audit_plots.Alternative]]]:
     """Without a task: one row per private attribute, or per attribute and audit where audits are
     compared."""
     rows = []
     for reading in audit.private:
-        points = pictures.points(audit, compare, reading.attribute, None)
+        points = audit_plots.alternatives(audit, compare, reading.attribute, None)
         raw = [p for p in points if p.kind == "raw"]
         for point in points:
             if point.kind != "raw":

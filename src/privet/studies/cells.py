@@ -71,7 +71,18 @@ class Cell:
 
     @property
     def is_raw(self) -> bool:
+        """Whether raw records are attacked, and nothing is learned."""
         return self.method == RAW
+
+    @property
+    def variant(self) -> str:
+        """'TIPRDC budget 0.9', 'LEACE'."""
+        return self.label if self.budget is None else f"{self.label} {self.dial} {self.budget:g}"
+
+    @property
+    def name(self) -> str:
+        """'TIPRDC budget 0.9, seed 1'."""
+        return self.variant if self.is_raw else f"{self.variant}, seed {self.seed}"
 
     def content(self) -> dict[str, Any]:
         """What the cell is: other words for the same work, such as another path to the same data,

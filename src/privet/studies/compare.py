@@ -13,7 +13,8 @@ from pathlib import Path
 from privet.core.files import writable_folder, write_text
 from privet.core.progress import console
 from privet.studies.cells import Cell
-from privet.studies.extra_pages import beside_pages
+from privet.studies.collaborative_page import cards_by_page
+from privet.studies.collaborative_page import page as collaborative_page
 from privet.studies.frontier_page import render, table
 from privet.studies.live import board
 from privet.studies.results_table import Row, rows, write_parquet
@@ -99,8 +100,8 @@ def write(
     write_parquet(folder / "frontier.parquet", found, study.refused)
     write_text(folder / "frontier.html", render(study, found, command))
     write_text(folder / "table.md", table(study, found))
-    for name, page in beside_pages(found).items():
-        write_text(folder / name, page)
+    for name, (_, cards) in cards_by_page(found).items():
+        write_text(folder / name, collaborative_page(cards))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,75 +28,70 @@ class Group:
 
     @property
     def first(self) -> Row:
+        """The row of the first seed."""
         return self.rows[0]
 
     @property
     def name(self) -> str:
         """'TIPRDC budget 0.9', 'LEACE'."""
-        cell = self.first.cell
-        return cell.label if cell.budget is None else f"{cell.label} {cell.dial} {cell.budget:g}"
+        return self.first.cell.variant
 
     @property
     def point(self) -> Point:
+        """Leak and use, for the picture."""
         return self.leak.value, self.use.value
+
+
+def by_variant(rows: Iterable[Row]) -> list[tuple[Row, ...]]:
+    """Rows that differ in nothing but the seed together, in their order."""
+    alike: dict[tuple[str, str, float | None], list[Row]] = {}
+    for row in rows:
+        alike.setdefault((row.cell.method, row.cell.label, row.cell.budget), []).append(row)
+    return [tuple(some) for some in alike.values()]
 
 
 def groups(rows: Sequence[Row], question: str, private: str, utility: str) -> list[Group]:
     """The points of one picture, in the order of the rows; cells without both figures have no place
     in it."""
-    kept: dict[tuple[str, str, float | None], list[Row]] = {}
-    for row in rows:
-        leak, use = row.score(private), row.score(utility)
-        if (
-            row.cell.question == question
-            and leak is not None
-            and use is not None
-            and measured(leak)
-            and measured(use)
-        ):
-            kept.setdefault((row.cell.method, row.cell.label, row.cell.budget), []).append(row)
-    return [_group(tuple(own), private, utility) for own in kept.values()]
+    made = []
+    both = (row for row in rows if row.answers(question) and row.measured(private, utility))
+    for some in by_variant(both):
+        leak, use = (mean_figure(row.score(name) for row in some) for name in (private, utility))
+        assert leak is not None and use is not None
+        made.append(Group(some, leak, use, certified(some, private), private, utility))
+    return made
 
 
-def _group(own: tuple[Row, ...], private: str, utility: str) -> Group:
-    leak, use = (mean_figure([row.score(name) for row in own]) for name in (private, utility))
-    return Group(own, leak, use, certified(own, private), private, utility)
-
-
-def certified(own: Sequence[Row], attribute: str) -> float | None:
+def certified(rows: Sequence[Row], attribute: str) -> float | None:
     """The highest bound among seeds; None where one of them has none."""
-    found = [bound for row in own if (bound := row.certified(attribute)) is not None]
-    return max(found) if found and len(found) == len(own) else None
+    bounds = [bound for row in rows if (bound := row.certified(attribute)) is not None]
+    return max(bounds) if bounds and len(bounds) == len(rows) else None
 
 
-def mean_figure(figures: Sequence[Figure | None]) -> Figure:
-    found = [figure for figure in figures if figure is not None]
-    value, low, high = (
-        float(np.mean([getattr(figure, end) for figure in found]))
-        for end in ("value", "low", "high")
-    )
-    return replace(found[0], value=value, low=low, high=high)
+def mean_figure(figures: Iterable[Figure | None]) -> Figure | None:
+    """The mean of what was measured, between the means of the intervals' ends; None of nothing."""
+    known = [figure for figure in figures if figure is not None and measured(figure)]
+    if not known:
+        return None
+    ends = np.mean([[figure.value, figure.low, figure.high] for figure in known], axis=0)
+    value, low, high = map(float, ends)
+    return replace(known[0], value=value, low=low, high=high)
 
 
-def best(found: Sequence[Group]) -> list[int]:
-    """The Pareto front over releases, the most private first. Raw data is where everybody starts
-    and no release."""
-    there = [i for i, group in enumerate(found) if not group.first.cell.is_raw]
-    return [there[i] for i in front([found[i].point for i in there])]
+def pareto_front(among: Sequence[Group]) -> list[int]:
+    """Indices of the groups on the Pareto front, the most private first. Raw data is where
+    everybody starts and no release."""
+    released = [i for i, group in enumerate(among) if not group.first.cell.is_raw]
+    return [released[i] for i in front([among[i].point for i in released])]
 
 
-def volume(found: Sequence[Group], proved: bool = False) -> float:
+def volume(among: Sequence[Group], proved: bool = False) -> float:
     """Share of the plane between the worst corner (adversary never wrong, task guessed) and the
     best one (adversary guesses, task never wrong) that some release reaches or beats; with
     `proved`, by what is certified instead of what was measured."""
-    own = [group for group in found if not proved or group.certified is not None]
-    if not own:
+    if not among:
         return 0.0
-    leak, use = own[0].leak.chance, own[0].use.chance
-    points = [
-        (group.certified, group.use.value)
-        if proved and group.certified is not None
-        else group.point
-        for group in own
-    ]
-    return hypervolume(points, worst=(1.0, use), best=(leak, 1.0))
+    leak, use = among[0].leak.chance, among[0].use.chance
+    points = [(g.certified if proved else g.leak.value, g.use.value) for g in among]
+    known = [(across, up) for across, up in points if across is not None]
+    return hypervolume(known, worst=(1.0, use), best=(leak, 1.0))

@@ -14,7 +14,7 @@ import pandas as pd
 from privet.core.errors import PrivetError
 from privet.core.files import replacing
 from privet.evidence.figures import Audit, Figure, Finding, Reading
-from privet.evidence.formatting import is_number
+from privet.evidence.formatting import is_number, measured
 from privet.release.runtime import read_card
 from privet.studies import cell_pictures as pictures
 from privet.studies.cells import Cell, read_seconds
@@ -39,6 +39,15 @@ class Row:
     learn_seconds: float | None = None
     audit_seconds: float | None = None
     shown: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def answers(self, question: str) -> bool:
+        """Whether it is done and belongs to this question."""
+        return self.state == "done" and self.cell.question == question
+
+    def measured(self, *attributes: str) -> bool:
+        """Whether there is a figure of each of them."""
+        scores = [self.score(name) for name in attributes]
+        return all(score is not None and measured(score) for score in scores)
 
     def reading(self, attribute: str) -> Reading | None:
         found = () if self.audit is None else self.audit.readings

@@ -83,6 +83,16 @@ class Question:
     def audited_on(self) -> Source:
         return self.elsewhere or self.learned_on
 
+    @property
+    def audited_private(self) -> tuple[str, ...]:
+        """`private` as the data of the audit calls it."""
+        return self.hidden or self.private
+
+    @property
+    def audited_utility(self) -> tuple[str, ...]:
+        """`utility` as the data of the audit calls it."""
+        return self.asked or self.utility
+
     def tell(self, variant: Variant) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The tasks that a variant is told of, and the columns that are no input. Whatever it is
         told, no method gets a task's column: all then see the same input, and none looks useful by
@@ -233,8 +243,8 @@ class Study:
             without,
             question.audited_on,
             read(question.audited_on).fingerprint,
-            question.hidden or question.private,
-            question.asked or question.utility,
+            question.audited_private,
+            question.audited_utility,
             self.battery,
             rebuild=self.rebuild,
             brought=_brought(built.settings()),
@@ -251,8 +261,8 @@ def _check_audit(question: Question, problem: Problem, data: Dataset) -> None:
         raise PrivetError(
             "Name at least one task with --utility: a frontier weighs what leaks against what a task can still use."
         )
-    data.require_labels(question.hidden or question.private, "private", "attack")
-    data.require_labels(question.asked or question.utility, "utility", "attack")
+    data.require_labels(question.audited_private, "private", "attack")
+    data.require_labels(question.audited_utility, "utility", "attack")
     data.require_records("attack", "select", "test")
     problem.schema.check(data)
 
@@ -285,8 +295,8 @@ def _raw(question: Question, problem: Problem, read: Read, battery: str) -> Cell
         question.utility,
         question.audited_on,
         read(question.audited_on).fingerprint,
-        question.hidden or question.private,
-        question.asked or question.utility,
+        question.audited_private,
+        question.audited_utility,
         battery,
         question=question.name,
         label="raw data",

@@ -1,0 +1,204 @@
+"""The plots of a comparison: privacy against utility with a mark per variant and budget, and what
+every figure does over the budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from privet.evidence.figures import Figure
+from privet.evidence.formatting import measured, percent
+from privet.reporting.audit_plots import exactly, privacy_plane, score_axis
+from privet.reporting.label_placement import shorten
+from privet.reporting.plot import COLOURS, Axis, Plot, Point, element, shape
+from privet.studies.groups import Group, mean_figure
+from privet.studies.results_table import Row
+from privet.studies.study import Question
+
+MOST_NAMES = 40
+"""Points that can carry their budget in the picture; of more, those on the front carry their
+name."""
+MOST_METHODS = 3
+"""Methods whose curves are drawn: beyond that the pictures say less than the tables."""
+LOGARITHMIC = 10.0
+"""Budgets further apart than this factor stand on a logarithmic axis."""
+_GAPS = {
+    "demographic_parity_difference": "demographic parity gap",
+    "equalized_odds_difference": "equalised odds gap",
+}
+
+
+class Style(NamedTuple):
+    """How a variant is drawn: its label, and its number among all variants."""
+
+    label: str
+    number: int
+
+    @property
+    def colour(self) -> str:
+        return f"s{self.number % COLOURS}"
+
+
+Styles = Mapping[str, Style]
+"""By the variant's label."""
+
+
+def swatch(style: Style) -> Markup:
+    """The mark of a variant beside its name."""
+    size = {"width": 16, "height": 16, "viewBox": "-8 -8 16 16", "aria_hidden": "true"}
+    mark = element("path", css="mark", d=shape(style.number, 5.5))
+    return element("svg", mark, css=f"swatch {style.colour}", **size)
+
+
+def plane(
+    groups: Sequence[Group],
+    front: Sequence[int],
+    styles: Styles,
+    width: int = 760,
+    height: int = 470,
+) -> Markup:
+    """The worst adversary across, the task up. `front` are the indices of the groups that no other
+    release beats, the most private first."""
+    names = groups[0].private, groups[0].utility
+    figures = [(group.leak, group.use) for group in groups]
+    is_number = "variance" in groups[0].leak.measure, "variance" in groups[0].use.measure
+    bounds = [group.certified for group in groups if group.certified is not None]
+    plot = privacy_plane(names, figures, is_number, (width, height), bounds)
+    _staircase(plot, [groups[i].point for i in front], groups[0].use.chance)
+    few = len(groups) <= MOST_NAMES
+    for number, group in enumerate(groups):
+        cell, at = group.first.cell, group.point
+        style = styles.get(cell.label)
+        colour = "raw" if style is None else style.colour
+        with plot.group(css=colour):
+            _intervals(plot, group)
+        if few or number in front:
+            name = (
+                f"{cell.budget:g}" if few and cell.budget is not None else shorten(cell.label, 18)
+            )
+            plot.name(*at, name, colour)
+        with plot.spot(*at, _tip(group), f"#c-{cell.key[:16]}"):
+            outline = shape(0, 5.5) if style is None else shape(style.number, 6.2)
+            plot.point(f"mark {colour}", *at, outline=outline)
+    said = [f"{g.name}: {exactly(g.leak)} and {exactly(g.use)}" for g in groups]
+    return plot.svg(f"Privacy and utility: {' against '.join(names)}. {'; '.join(said)}.")
+
+
+def _staircase(plot: Plot, front: Sequence[tuple[float, float]], chance: float) -> None:
+    """The Pareto front and what lies behind it."""
+    corners, last = [], chance
+    for leak, use in front:
+        corners += [(leak, last), (leak, use)]
+        last = use
+    corners.append((plot.x.high, last))
+    if front:
+        plot.path("behind", [*corners, (plot.x.high, chance)])
+        plot.path("front", corners)
+
+
+def _intervals(plot: Plot, group: Group) -> None:
+    """Intervals, seeds as dots, and the certified level as an open diamond on the same height."""
+    leak, use = group.point
+    plot.segment("whisker", (group.leak.low, group.leak.high), (use, use))
+    plot.segment("whisker", (leak, leak), (group.use.low, group.use.high))
+    for row in group.rows if len(group.rows) > 1 else ():
+        one, other = row.score(group.private), row.score(group.utility)
+        if one is not None and other is not None:
+            plot.point("seed", one.value, other.value, radius=2.2)
+    if group.certified is not None:
+        plot.segment("proof", (group.certified, leak), (use, use))
+        plot.point("bound", group.certified, use, outline=shape(3, 5.2))
+
+
+def _tip(group: Group) -> list[str]:
+    seeds = f" ({len(group.rows)} seeds)" if len(group.rows) > 1 else ""
+    bound = group.certified
+    return [
+        group.name + seeds,
+        f"{group.private}: {exactly(group.leak)}",
+        f"{group.utility}: {exactly(group.use)}",
+        *([] if bound is None else [f"no adversary above {percent(bound, 'up')}"]),
+        *(f"{key} {value}" for key, value in group.first.cell.settings.items()),
+    ]
+
+
+class Curve(NamedTuple):
+    """One figure over the budget."""
+
+    title: str
+    dial: str
+    lines: Mapping[str, Sequence[tuple[float, Figure]]]
+    """Per variant, budgets and means over seeds."""
+    raw: Figure | None
+
+
+def curves(question: Question, rows: Sequence[Row]) -> list[Curve]:
+    """The figures of a question; empty where no method has two budgets, or many have."""
+    done = [row for row in rows if row.answers(question.name)]
+    budgets: dict[str, set[float]] = {}
+    for row in done:
+        if row.cell.budget is not None:
+            budgets.setdefault(row.cell.method, set()).add(row.cell.budget)
+    methods = [name for name, tried in budgets.items() if len(tried) > 1]
+    raw: dict[str, Figure] = next((figures(question, r) for r in done if r.cell.is_raw), {})
+    made = []
+    for name in methods if len(methods) <= MOST_METHODS else ():
+        lines: dict[str, dict[str, dict[float, list[Figure]]]] = {}
+        tried = [row for row in done if row.cell.method == name and row.cell.budget is not None]
+        for row in tried:
+            for title, figure in figures(question, row).items():
+                line = lines.setdefault(title, {}).setdefault(row.cell.label, {})
+                line.setdefault(row.cell.budget or 0.0, []).append(figure)
+        for title, by_label in lines.items():
+            means = {
+                label: [(b, mean) for b, own in sorted(line.items()) if (mean := mean_figure(own))]
+                for label, line in by_label.items()
+            }
+            made.append(Curve(title, tried[0].cell.dial, means, raw.get(title)))
+    return made
+
+
+def figures(question: Question, row: Row) -> dict[str, Figure]:
+    """What was measured of a cell, by what it is called: adversaries, tasks, fairness and
+    re-identification."""
+    found = {f"{n}: worst attacker": row.score(n) for n in question.audited_private}
+    found |= {f"{n}: best model": row.score(n) for n in question.audited_utility}
+    if row.audit is not None:
+        for one in row.audit.fairness:
+            for key, gap in _GAPS.items():
+                found[f"{one.task}: {gap} by {one.by}"] = one.released.get(key)
+        for people in row.audit.people:
+            if people.attack == "re-identification":
+                found["People found again among the first 5"] = people.figures.get("top_5")
+    return {title: f for title, f in found.items() if f is not None and measured(f)}
+
+
+def curve_plot(curve: Curve, styles: Styles, width: int = 400, height: int = 270) -> Markup:
+    """A line per variant, an interval at every budget, raw records as a level."""
+    shown = [figure for line in curve.lines.values() for _, figure in line]
+    budgets = sorted({budget for line in curve.lines.values() for budget, _ in line})
+    wide = budgets[0] > 0 and budgets[-1] / budgets[0] > LOGARITHMIC
+    scale = math.log if wide else float
+    x = Axis(budgets[0], budgets[-1], f"{curve.dial} \u2192", scale=scale, ticks=budgets)
+    y = score_axis([*shown, *([] if curve.raw is None else [curve.raw])])
+    if "variance" not in shown[0].measure:
+        y = Axis(max(y.low, 0.0), y.high, factor=100)
+    plot = Plot(x, y, width, height)
+    plot.axes(6)
+    plot.level("chance private", y=shown[0].chance)
+    if curve.raw is not None:
+        plot.level("level raw", y=curve.raw.value, name="raw data")
+    said = []
+    for number, (label, line) in enumerate(curve.lines.items()):
+        points = [
+            Point(budget, f.value, f"{label} {budget:g}: {exactly(f)}", f.low, f.high)
+            for budget, f in line
+        ]
+        said += [f"{label} at {budget:g}: {percent(f.value)}" for budget, f in line]
+        shift = 3 * (number - (len(curve.lines) - 1) / 2)
+        style = styles[label]
+        plot.line(points, style.colour, outline=shape(style.number, 4.6), shift=shift)
+    return plot.svg(f"{curve.title}, in %, over {curve.dial}. {'; '.join(said)}.")
