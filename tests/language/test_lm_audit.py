@@ -20,7 +20,7 @@ from privet.core.errors import PrivetError
 from privet.evidence.figures import Figure
 from privet.language.model_audit.audit import audit_to
 from privet.language.model_audit.findings import Reading
-from privet.language.model_audit.page import render, steps
+from privet.language.model_audit.page import render
 from privet.language.model_audit.verdict import LanguageAudit, verdict
 from privet.language.models.train import Settings, Trained
 from privet.language.models.train_command import train_to
@@ -215,7 +215,3 @@ def test_the_verdict_says_when_nothing_was_shown(done: tuple[Path, LanguageAudit
         and "9.0 bits lower [9.0, 9.0], beyond the interval" in told
     )
     assert "Only the plain" in verdict([plain])
-
-
-def test_ticks_are_round() -> None:
-    assert steps(0, 0.0123) == [0.0, 0.005, 0.01]

@@ -14,11 +14,10 @@ from made_cells import cell
 from made_rows import comparison, row, study
 
 from privet.studies.cells import RAW
-from privet.studies.extra_pages import beside_pages, pages
-from privet.studies.frontier_curves import curves, draw
-from privet.studies.frontier_page import beside, failures, render, table, waiting
-from privet.studies.frontier_plane import Look
-from privet.studies.groups import best, groups, volume
+from privet.studies.collaborative_page import cards_by_page
+from privet.studies.frontier_page import failures, paper_figures, render, table, unreached
+from privet.studies.frontier_plots import Style, curve_plot, curves
+from privet.studies.groups import groups, pareto_front, volume
 from privet.studies.results_table import Row, write_parquet
 from privet.studies.study import Published
 
@@ -98,8 +97,8 @@ def test_what_is_missing_alike_is_said_once():
     rows += [Row(cell("hedge", b, seed), "left") for b in (0.54, 0.58) for seed in (0, 1)] + [
         Row(cell("hedge", 0.54, 2), "done")
     ]
-    assert failures(rows) == [("TIPRDC, 4 cells", "No.")] and waiting(rows) == ["Hedge, 4 of 5"]
-    assert waiting([Row(cell(RAW, None), "left")]) == ["raw data"] and waiting(rows[-1:]) == []
+    assert failures(rows) == [("TIPRDC, 4 cells", "No.")] and unreached(rows) == ["Hedge, 4 of 5"]
+    assert unreached([Row(cell(RAW, None), "left")]) == ["raw data"] and unreached(rows[-1:]) == []
 
 
 def test_curves_over_the_dial_have_every_figure_and_every_budget():
@@ -120,9 +119,9 @@ def test_curves_over_the_dial_have_every_figure_and_every_budget():
         "means over seeds"
     )
     assert leak.raw is not None and leak.raw.value == 0.93
-    picture = str(draw(leak, {"TIPRDC": Look("TIPRDC", 0)}))
+    picture = str(curve_plot(leak, {"TIPRDC": Style("TIPRDC", 0)}))
     assert (
-        picture.count('class="mark') == 2
+        picture.count('class="dot') == 2
         and "raw data" in picture
         and "TIPRDC at 0.9: 80.5" in picture
     )
@@ -136,14 +135,14 @@ def test_curves_over_the_dial_have_every_figure_and_every_budget():
     assert curves(study().questions[0], many) == [], "four methods: the tables serve better"
 
 
-def test_sanitizers_have_a_page_of_their_own(tmp_path):
-    assert beside_pages(comparison()) == {}
+def test_sanitizers_have_a_page_of_their_own():
+    assert cards_by_page(comparison()) == {}
     rows = [
         row(cell("collaborative", 0.9, seed, question=q), 0.8, 0.8, card={"outcomes": {}})
         for q in ("a", "b")
         for seed in (0, 1)
     ]
-    found = pages(rows)
+    found = cards_by_page(rows)
     assert list(found) == ["collaborative.html", "collaborative-2.html"] and [
         len(cards) for _, cards in found.values()
     ] == [1, 1]
@@ -171,7 +170,7 @@ def test_points_are_means_and_the_front_has_no_raw_data():
     assert (
         named["Hedge budget 0.58"].certified == 0.58 and named["TIPRDC budget 0"].certified is None
     )
-    assert [found[i].name for i in best(found)] == [
+    assert [found[i].name for i in pareto_front(found)] == [
         "Hedge budget 0.54",
         "Hedge budget 0.58",
         "TIPRDC budget 0.9",
@@ -187,7 +186,7 @@ def test_one_seed_without_a_certificate_leaves_the_point_without():
 
 
 def test_the_papers_figures_stand_beside_ours_by_the_same_measure():
-    ours = [one.ours for one in beside(study(published=PAPER), comparison())]
+    ours = [one.ours for one in paper_figures(study(published=PAPER), comparison())]
     assert [None if figure is None else round(figure.value, 3) for figure in ours] == [
         0.795,
         0.795,
@@ -195,7 +194,7 @@ def test_the_papers_figures_stand_beside_ours_by_the_same_measure():
         0.93,
         0.1,
     ]
-    worst = [one.worst for one in beside(study(published=PAPER), comparison())]
+    worst = [one.worst for one in paper_figures(study(published=PAPER), comparison())]
     assert [None if figure is None else round(figure.value, 3) for figure in worst] == [
         0.805,
         0.805,

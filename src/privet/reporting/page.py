@@ -16,7 +16,7 @@ from markupsafe import Markup
 from privet.core.files import write_text
 from privet.evidence import formatting as numbers
 from privet.evidence.certificate.values import Certification
-from privet.evidence.figures import Audit, Reading, Rebuilt
+from privet.evidence.figures import Audit, Figure, Reading, Rebuilt
 from privet.reporting import audit_plots, certificate, measures, sections
 from privet.reporting import sentences as words
 
@@ -166,17 +166,14 @@ def _panels(audit: Audit, compare: Sequence[Audit]) -> list[Panel]:
 
 def _rows(
     audit: Audit, compare: Sequence[Audit]
-) -> list[tuple[str, list[audit_plots.Alternative]]]:
-    """Without a task: one row per private attribute, or per attribute and audit where audits are
-    compared."""
+) -> list[tuple[str, audit_plots.Alternative, Figure | None]]:
+    """Where audits without a task are compared: per private attribute, every release and the raw
+    figure."""
     rows = []
-    for reading in audit.private:
-        points = audit_plots.alternatives(audit, compare, reading.attribute, None)
-        raw = [p for p in points if p.kind == "raw"]
-        for point in points:
-            if point.kind != "raw":
-                name = f"{reading.attribute}, {point.label}" if compare else reading.attribute
-                rows.append((name, [*raw, point]))
+    for reading in audit.private if compare else ():
+        shown = audit_plots.alternatives(audit, compare, reading.attribute, None)
+        raw = next((one.private for one in shown if one.kind == "raw"), None)
+        rows += [(reading.attribute, one, raw) for one in shown if one.kind != "raw"]
     return rows
 
 

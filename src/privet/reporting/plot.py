@@ -122,9 +122,9 @@ class Axis:
         return 1 - part if self.reverse else part
 
     def written(self, most: int) -> list[tuple[float, str]]:
-        """Where numbers stand, and the numbers."""
+        """Where numbers stand, in the order of the axis, and the numbers."""
         ticks = round_numbers(self.low, self.high, most) if self.ticks is None else self.ticks
-        return [(tick, f"{tick * self.factor:.3g}") for tick in ticks]
+        return [(tick, f"{tick * self.factor:.3g}") for tick in sorted(ticks, key=self.share)]
 
 
 class Point(NamedTuple):
@@ -173,7 +173,7 @@ class Plot:
         self.taken: list[Box] = []
         for number, (name, colour, dash) in enumerate(legend):
             left = self.frame.left + (number % 2) * (self.frame.right - self.frame.left) / 2
-            down = self.frame.bottom + 56 + 18 * (number // 2)
+            down = self.frame.bottom + (74 if x.hint else 56) + 18 * (number // 2)
             outline = {"d": f"M{left} {down - 4}h34", "stroke_dasharray": dash}
             self.add("path", css=f"curve {colour}", **outline)
             self.text(left + 42, down, name, "tick")

@@ -129,11 +129,12 @@ def tradeoff(releases: Sequence[Sanitizer], private: str, task: str) -> Markup:
         measure = "right among its first five, %" if key == "top_5" else "balanced accuracy, %"
         before = given.raw["balanced"], kept.raw[key]
         after = hidden.released["balanced"], kept.released[key]
-        for (x, y), name, own in (
+        for (leak, use), name, line in (
             (before, "raw records", raw),
             (after, f"{one.variant}, alpha {one.alpha:g}", lines.setdefault(one.variant, [])),
         ):
-            own.append(Point(x, y, f"{name}: {private} {percent(x)} %, {task} {percent(y)} %"))
+            said = f"{name}: {private} {percent(leak)} %, {task} {percent(use)} %"
+            line.append(Point(leak, use, said))
     if not raw:
         return Markup("")
     points = [raw[-1], *(point for own in lines.values() for point in own)]
@@ -203,8 +204,8 @@ def _over_alpha(rows: Sequence[tuple[Sanitizer, float, float]], title: str) -> M
     raw = max(before for _, before, _ in rows)
     plot = _lines(Axis(0, 1, "alpha"), _axis([raw, *(value for *_, value in rows)], title), lines)
     plot.level("overall", y=raw, name="raw records")
-    said = [point.title for points in lines.values() for point in points]
-    return plot.svg("; ".join([*said, f"raw records: {percent(raw)} %"]))
+    points = [point.title for line in lines.values() for point in line]
+    return plot.svg("; ".join([*points, f"raw records: {percent(raw)} %"]))
 
 
 def _axis(

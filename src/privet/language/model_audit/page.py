@@ -13,35 +13,23 @@ from privet.evidence.figures import Figure
 from privet.language.model_audit.exposure import BY_CHANCE
 from privet.language.model_audit.findings import Reading
 from privet.language.model_audit.verdict import LanguageAudit
-from privet.reporting.label_placement import Box, place
 from privet.reporting.page import jinja
+from privet.reporting.plot import Axis, Plot, Point
 
 COLOURS = {"none": 6, "adversarial": 1, "triplet": 2, "dp": 3, "reference": 0}
 """Of lines and points, by regulariser, in language.html."""
-WIDTH, HEIGHT = 440, 340
-
-
-class Spot(NamedTuple):
-    x: float
-    figure: Figure
-    label: str = ""
-    """Written beside it, in a picture of points."""
 
 
 class Line(NamedTuple):
+    """One line of a plot."""
+
     name: str
     colour: int
-    faint: float
-    """Opacity: strengths of one regulariser have one colour."""
-    spots: list[Spot]
-    joined: bool = True
-
-
-class Axis(NamedTuple):
-    title: str
-    log: bool = False
-    scale: float = 1.0
-    """What a value is multiplied with when it is written."""
+    points: list[Point]
+    opacity: float = 1.0
+    """Strengths of one regulariser have one colour."""
+    names: Sequence[str] = ()
+    """Written beside the points, where there are any."""
 
 
 def render(found: LanguageAudit) -> str:
@@ -89,160 +77,85 @@ def _family(reading: Reading) -> str:
     return reading.name.partition(":")[0]
 
 
-def _lines(models: Sequence[Reading], spots: Callable[[Reading], list[Spot]]) -> list[Line]:
-    made = []
+def _point(name: str, x: float, figure: Figure, factor: float = 1.0) -> Point:
+    value, low, high = (factor * v for v in (figure.value, figure.low, figure.high))
+    ends = f" ({low:.3g} to {high:.3g})" if figure.interval else ""
+    return Point(x, figure.value, f"{name}, {x:.4g}: {value:.3g}{ends}", figure.low, figure.high)
+
+
+def _lines(models: Sequence[Reading], points: Callable[[Reading], list[Point]]) -> list[Line]:
+    lines = []
     for one in models:
-        own = [m.name for m in models if _family(m) == _family(one)]
-        made.append(
-            Line(
-                one.name,
-                COLOURS[_family(one)],
-                round(1 - 0.6 * own.index(one.name) / len(own), 2),
-                spots(one),
-            )
-        )
-    return made
+        strengths = [m.name for m in models if _family(m) == _family(one)]
+        opacity = round(1 - 0.6 * strengths.index(one.name) / len(strengths), 2)
+        lines.append(Line(one.name, COLOURS[_family(one)], points(one), opacity))
+    return lines
 
 
 def _perplexity(models: Sequence[Reading]) -> Markup:
-    known = [one for one in models if one.exposure is not None]
     lines = []
-    for family in dict.fromkeys(_family(one) for one in known):
-        own = sorted((m for m in known if _family(m) == family), key=lambda m: m.perplexity.value)
-        spots = [
-            Spot(m.perplexity.value, m.exposure, m.name) for m in own if m.exposure is not None
-        ]
-        lines.append(Line(family, COLOURS[family], 1.0, spots))
-    return chart(lines, Axis("perplexity"), Axis("exposure, bits"), chance=BY_CHANCE)
+    for family in dict.fromkeys(_family(one) for one in models):
+        shown = sorted(
+            ((m.perplexity.value, m.name, m.exposure) for m in models if _family(m) == family),
+            key=lambda one: one[0],
+        )
+        known = [(x, name, exposure) for x, name, exposure in shown if exposure is not None]
+        points = [_point(name, x, exposure) for x, name, exposure in known]
+        lines.append(Line(family, COLOURS[family], points, names=[name for _, name, _ in known]))
+    return chart(lines, "perplexity", "exposure, bits", chance=BY_CHANCE)
 
 
 def _repeats(models: Sequence[Reading]) -> Markup:
-    lines = _lines(
-        models, lambda one: [Spot(float(often), figure) for often, figure in one.by_repeats.items()]
-    )
-    return chart(lines, Axis("times planted", log=True), Axis("exposure, bits"), chance=BY_CHANCE)
+    def points(one: Reading) -> list[Point]:
+        return [_point(one.name, often, figure) for often, figure in one.by_repeats.items()]
+
+    title = "exposure, bits"
+    return chart(_lines(models, points), "times planted", title, counts=True, chance=BY_CHANCE)
 
 
 def _tab(models: Sequence[Reading]) -> Markup:
-    lines = _lines(
-        models,
-        lambda one: [Spot(float(k), figure) for k, figure in zip(one.tries, one.tab, strict=False)],
-    )
+    def points(one: Reading) -> list[Point]:
+        figures = zip(one.tries, one.tab, strict=False)
+        return [_point(one.name, tries, figure, 100) for tries, figure in figures]
+
+    lines = _lines(models, points)
     if models and models[0].tab:
-        flat = [
-            Spot(float(k), _as(figure.chance, figure))
-            for k, figure in zip(models[0].tries, models[0].tab, strict=False)
-        ]
-        lines.append(Line("reference", COLOURS["reference"], 1.0, flat))
-    return chart(lines, Axis("tries", log=True), Axis("words finished, %", scale=100))
+        chances = zip(models[0].tries, models[0].tab, strict=False)
+        flat = [Point(k, f.chance, f"reference, {k}: {100 * f.chance:.3g}") for k, f in chances]
+        lines.append(Line("reference", COLOURS["reference"], flat))
+    return chart(lines, "tries", "words finished, %", counts=True, factor=100)
 
 
-def _as(value: float, like: Figure) -> Figure:
-    return Figure(value, value, value, like.n, value, interval="", measure=like.measure)
+def counts_scale(value: float) -> float:
+    """Logarithmic for counts: 0 is one step before 1, as 1 is before 2."""
+    return math.log2(value) + 1 if value >= 1 else value
 
 
-def chart(lines: Sequence[Line], across: Axis, up: Axis, chance: float | None = None) -> Markup:
-    """Lines with their intervals. Logarithmic axes begin at 0 where a value is 0, one step before
-    1."""
-    spots = [spot for line in lines for spot in line.spots]
-    if not spots:
-        return Markup("")
-    frame = Box(48, 30, WIDTH - 16, HEIGHT - 48)
-
-    def turn(value: float) -> float:
-        return math.log2(value) + 1 if across.log and value >= 1 else value
-
-    xs = [turn(spot.x) for spot in spots]
-    left, right = min(xs), max(xs)
-    margin = 0.06 * (right - left) or 1.0
-    left, right = left - margin, right + margin
-    low, high = 0.0, max([spot.figure.high for spot in spots] + [chance or 0.0]) or 1.0
-
-    def at(x: float) -> float:
-        return round(frame.left + (turn(x) - left) / (right - left) * (frame.right - frame.left), 1)
-
-    def over(y: float) -> float:
-        return round(
-            frame.bottom
-            - (min(max(y, low), high) - low) / (high - low) * (frame.bottom - frame.top),
-            1,
-        )
-
-    rule = Markup('<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>').format
-    text = Markup('<text class="{}" x="{}" y="{}" text-anchor="{}">{}</text>').format
-    parts = []
-    for tick in steps(low, high):
-        parts += [rule("grid", frame.left, frame.right, over(tick), over(tick))]
-        parts.append(text("tick", frame.left - 8, over(tick) + 4, "end", f"{tick * up.scale:g}"))
-    marks = (
-        sorted({spot.x for spot in spots})
-        if across.log
-        else [t for t in steps(left, right) if left <= t <= right]
-    )
-    parts += [
-        text("tick", at(mark), frame.bottom + 18, "middle", f"{mark * across.scale:g}")
-        for mark in marks
-    ]
-    if chance is not None:
-        parts.append(rule("chance", frame.left, frame.right, over(chance), over(chance)))
-    for number, line in enumerate(lines):
-        # At the same few places, intervals would cover each other.
-        aside = 3 * (number - (len(lines) - 1) / 2) if across.log else 0.0
-        parts.append(_drawn(line, lambda x, aside=aside: round(at(x) + aside, 1), over, across, up))  # type: ignore[misc]
-    named = [(at(s.x), over(s.figure.value), s.label) for s in spots if s.label]
-    parts += [
-        text("tick", one.x, one.y, one.anchor, one.text) for one in place(named, [], frame, 12, 7)
-    ]
-    parts.append(text("axis", 2, 14, "start", up.title))
-    parts.append(text("axis", frame.right, HEIGHT - 8, "end", across.title))
-    whole = Markup('<svg class="plane" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>')
-    told = "; ".join(
-        f"{line.name}: "
-        + ", ".join(f"{s.x:g} gives {s.figure.value * up.scale:.3g}" for s in line.spots)
-        for line in lines
-    )
-    return whole.format(
-        WIDTH, HEIGHT, f"{up.title} by {across.title}. {told}", Markup("").join(parts)
-    )
-
-
-def _drawn(
-    line: Line, at: Callable[[float], float], over: Callable[[float], float], across: Axis, up: Axis
+def chart(
+    lines: Sequence[Line],
+    across: str,
+    up: str,
+    *,
+    counts: bool = False,
+    factor: float = 1.0,
+    chance: float | None = None,
 ) -> Markup:
-    parts = []
-    if line.joined and len(line.spots) > 1:
-        path = "M" + "L".join(f"{at(s.x)} {over(s.figure.value)}" for s in line.spots)
-        parts.append(Markup('<path class="curve" d="{}"/>').format(path))
-    for spot in line.spots:
-        figure = spot.figure
-        if figure.low < figure.high:
-            whisker = Markup('<line class="whisker" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/>').format
-            parts.append(whisker(at(spot.x), over(figure.low), over(figure.high)))
-        words = f"{spot.label or line.name}, {across.title} {spot.x:.4g}: {up.title} {figure.value * up.scale:.3g}"
-        words += (
-            f" ({figure.low * up.scale:.3g} to {figure.high * up.scale:.3g})"
-            if figure.interval
-            else ""
-        )
-        dot = Markup(
-            '<circle class="dot" cx="{}" cy="{}" r="3.5"><title>{}</title></circle>'
-        ).format
-        parts.append(dot(at(spot.x), over(figure.value), words))
-    return Markup('<g class="way{}" opacity="{}">{}</g>').format(
-        line.colour, line.faint, Markup("").join(parts)
-    )
-
-
-def steps(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers between low and high.
-
-    >>> steps(0, 13), steps(95, 131)
-    ([0, 5, 10], [100, 110, 120, 130])
-    """
-    rough = (high - low) / about
-    power = 10 ** math.floor(math.log10(rough))
-    step = next(power * k for k in (1, 2, 5, 10) if power * k >= rough - 1e-12)
-    return [
-        round(k * step, 10)
-        for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
-    ]
+    """Lines with their intervals; `counts` across are drawn on a logarithmic axis."""
+    points = [point for line in lines for point in line.points]
+    if not points:
+        return Markup("")
+    places = sorted({point.x for point in points})
+    ticks, scale = (places, counts_scale) if counts else (None, float)
+    x = Axis(places[0], places[-1], across, scale=scale, ticks=ticks)
+    most = max([*(p.y if p.high is None else p.high for p in points), chance or 0.0])
+    plot = Plot(x, Axis(0, most or 1.0, up, factor=factor), 440, 340)
+    plot.axes(5)
+    if chance is not None:
+        plot.level("chance", y=chance)
+    for number, line in enumerate(lines):
+        shift = 3 * (number - (len(lines) - 1) / 2) if counts else 0.0
+        css = f"way{line.colour}"
+        plot.line(line.points, css, radius=4, shift=shift, opacity=line.opacity)
+        for name, point in zip(line.names, line.points, strict=False):
+            plot.name(point.x, point.y, name, css)
+    return plot.svg(f"{up} by {across}. {'; '.join(point.title for point in points)}")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privet.evidence.figures import Figure, Group, Risk
-from privet.reporting import plots
+from privet.reporting import audit_plots as plots
 
 SHARES = st.floats(0, 1)
 unhurried = settings(deadline=None)  # a busy machine is no failure
@@ -31,29 +31,28 @@ def numbers(svg: ElementTree.Element, kind: str, attribute: str) -> list[float]:
 )
 def test_a_scale_holds_all_it_was_made_for(ends: list[list[float]], chance: float) -> None:
     figures = [Figure(value, low, high, 100, chance) for low, value, high in ends]
-    scale = plots.Scale.of(figures)
-    assert scale.low < scale.high and len(scale.ticks) >= 2
+    axis = plots.group_axis(figures)
+    assert axis.low < axis.high and len(axis.written(5)) >= 2
     for figure in figures:
         assert (
-            scale.low <= figure.low + 1e-6
-            and figure.high <= scale.high + 1e-6
-            and scale.low <= chance
+            axis.low <= figure.low + 1e-6 and figure.high <= axis.high + 1e-6 and axis.low <= chance
         )
-        svg = ElementTree.fromstring(str(plots.row(figure, scale, figures[0])))
+        svg = ElementTree.fromstring(str(plots.group_row(figure, axis, figures[0])))
         (dot,), (overall,) = numbers(svg, "dot", "cx"), numbers(svg, "overall", "x1")
         low, high = min(numbers(svg, "whisker", "x1")), max(numbers(svg, "whisker", "x2"))
-        assert 0 <= low <= dot <= high <= 100 and overall == scale.at(figures[0].value)
+        place = round(3 + 94 * axis.share(figures[0].value), 2)
+        assert 0 <= low <= dot <= high <= 100 and overall == place
 
 
 def test_a_better_read_group_is_further_right() -> None:
-    scale = plots.Scale.of([example.figure(0.5), example.figure(0.9)])
-    spots = [scale.at(v) for v in (0.5, 0.6, 0.7, 0.9)]
+    axis = plots.group_axis([example.figure(0.5), example.figure(0.9)])
+    spots = [axis.share(v) for v in (0.5, 0.6, 0.7, 0.9)]
     assert spots == sorted(spots) and len(set(spots)) == 4
 
 
 def test_nothing_is_drawn_of_what_was_not_measured() -> None:
     void = Figure(example.NAN, 0.0, 1.0, 0, 0.5)
-    svg = str(plots.row(void, plots.Scale.of([void]), void))
+    svg = str(plots.group_row(void, plots.group_axis([void]), void))
     assert "dot" not in svg and "whisker" not in svg and "overall" not in svg and "nan" not in svg
 
 
@@ -73,7 +72,7 @@ def test_groups_differ_only_where_their_intervals_part() -> None:
 @given(st.lists(st.integers(0, 1000), min_size=10, max_size=10))
 def test_bars_are_as_tall_as_their_counts(counts: list[int]) -> None:
     risk = Risk(tuple(i / 10 for i in range(11)), tuple(counts), example.figure(0.1, 100, 0.0))
-    drawn = str(plots.histogram(risk))
+    drawn = str(plots.risk_histogram(risk))
     if not sum(counts):
         assert drawn == ""
         return
@@ -92,7 +91,7 @@ def test_bars_are_as_tall_as_their_counts(counts: list[int]) -> None:
 
 
 def test_odd_bins_do_not_break_the_histogram() -> None:
-    assert plots.histogram(Risk((), (), example.figure(0.1))) == ""
+    assert plots.risk_histogram(Risk((), (), example.figure(0.1))) == ""
     uneven = Risk((0.0, 0.9, 1.0), (3, 1, 7), example.figure(0.1))
-    assert str(plots.histogram(uneven)).count('class="bin') == 2
-    assert 'class="bin sure"' in str(plots.histogram(replace(uneven, counts=(3, 1))))
+    assert str(plots.risk_histogram(uneven)).count('class="bin') == 2
+    assert 'class="bin sure"' in str(plots.risk_histogram(replace(uneven, counts=(3, 1))))
