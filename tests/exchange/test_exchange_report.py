@@ -97,7 +97,7 @@ def test_a_decoder_of_something_else_is_refused(
 ) -> None:
     (tmp_path / "rubbish.onnx").write_bytes(b"no graph")
     for of, file, why in (
-        (release, tmp_path / "rubbish.onnx", "not an ONNX graph"),
+        (release, tmp_path / "rubbish.onnx", "cannot be run as ONNX"),
         (release, release / "release.onnx", "no decoder of this release"),
         (table_release, tmp_path / "rubbish.onnx", "of pictures only"),
     ):
