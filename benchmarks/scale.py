@@ -211,13 +211,13 @@ def applied(room: Path, table: int, pictures: int) -> dict[str, Any]:
 def _applied(
     folder: Path, data: Any, private: str, source: Path, n: int, without: list[str]
 ) -> dict[str, Any]:
-    from privet.methods.registry import method
+    from privet.methods.registry import METHODS
     from privet.release.apply import apply
     from privet.train.game import Run
 
     settings = ["width=0.25", "warmup=0.1", "epochs=0.1", "noise=0.1"]
     made = (
-        method("tiprdc")
+        METHODS["tiprdc"]
         .from_words(settings)
         .fit(data, [private], without=without, run=Run(progress=False, device="cpu"))
     )

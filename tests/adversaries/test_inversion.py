@@ -14,7 +14,8 @@ import pytest
 from privet.adversaries.inversion import embed, inversion
 from privet.adversaries.logistic import Logistic
 from privet.auditing.batteries import BATTERIES, Battery
-from privet.commands import audit_to, learn_to
+from privet.commands.audit import audit
+from privet.commands.learn import learn
 from privet.core.errors import PrivetError
 from privet.data.dataset import Dataset
 from privet.data.schema import learn_schema
@@ -23,6 +24,7 @@ from privet.evidence.figures import Audit
 from privet.language.embeddings import embed_to, invert, invert_to, lines_of
 from privet.release.foreign import from_function
 from privet.release.release import Release
+from privet.train.game import Run
 from small import WORDS, small
 
 PLACES = {word: at for at, word in enumerate([*WORDS, "u0", "u1", "y0", "y1"])}
@@ -141,14 +143,14 @@ def test_a_file_of_vectors_can_be_defended(method: str, vectors: Path, tmp_path:
     """The five-line answer: what goes in is the vector and nothing else of the file, neither the
     text nor a label."""
     utility = ["y"] if method == "cloak" else []
-    release = learn_to(
-        tmp_path / "r",
+    release = learn(
         method,
         str(vectors),
         ["u"],
         utility,
         settings=SETTINGS[method],
-        device="cpu",
+        run=Run(device="cpu"),
+        out=tmp_path / "r",
     )
     assert release.schema.modality == "table" and len(release.schema.columns) == MIX.shape[1]
     again = Release.load(tmp_path / "r")
@@ -163,7 +165,7 @@ def test_erasing_an_attribute_hides_it_and_the_words_of_the_rest_are_counted(
     monkeypatch.setitem(
         BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False)
     )
-    learn_to(tmp_path / "r", "leace", str(vectors), ["u"], device="cpu")
+    learn("leace", str(vectors), ["u"], run=Run(device="cpu"), out=tmp_path / "r")
     found = invert_to(
         tmp_path / "out",
         vectors,
@@ -197,8 +199,8 @@ def test_vectors_with_texts_beside_them_are_audited(
     monkeypatch.setitem(
         BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False)
     )
-    found: Audit = audit_to(
-        tmp_path / "a", vectors, private=["u"], utility=["y"], battery="one", device="cpu"
+    found: Audit = audit(
+        vectors, private=["u"], utility=["y"], battery="one", device="cpu", out=tmp_path / "a"
     )
     assert found.private[0].worst.score.low > 0.8
 
@@ -209,9 +211,9 @@ def test_the_audit_asks_embeddings_which_words_were_in_the_texts_beside_them(
     monkeypatch.setitem(
         BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False)
     )
-    learn_to(tmp_path / "r", "leace", str(vectors), ["u"], device="cpu")
-    bare = audit_to(tmp_path / "a", vectors, private=["u"], battery="one", device="cpu")
-    both = audit_to(tmp_path / "b", tmp_path / "r", str(vectors), battery="one", device="cpu")
+    learn("leace", str(vectors), ["u"], run=Run(device="cpu"), out=tmp_path / "r")
+    bare = audit(vectors, private=["u"], battery="one", device="cpu", out=tmp_path / "a")
+    both = audit(tmp_path / "r", str(vectors), battery="one", device="cpu", out=tmp_path / "b")
     assert [one.decoder for one in bare.rebuilt] == ["words from released vectors"]
     assert [one.decoder for one in both.rebuilt][:2] == [
         "words from released vectors",
@@ -221,7 +223,7 @@ def test_the_audit_asks_embeddings_which_words_were_in_the_texts_beside_them(
     assert f1.low > f1.chance + 0.05
     assert both.rebuilt[1].value == pytest.approx(bare.rebuilt[0].value, abs=0.1)
     with pytest.raises(PrivetError, match="no column of texts called 'y'"):
-        audit_to(tmp_path / "c", vectors, private=["u"], text="y", battery="one", device="cpu")
+        audit(vectors, private=["u"], text="y", battery="one", device="cpu", out=tmp_path / "c")
 
 
 def test_texts_that_were_released_are_audited(
@@ -241,36 +243,40 @@ def test_texts_that_were_released_are_audited(
     about = {b"privet": json.dumps({"method": "words", "epsilon": 10.0}).encode()}
     noisy = {**columns, "score": np.random.default_rng(0).random(len(texts)).tolist()}
     pq.write_table(pa.table(noisy).replace_schema_metadata(about), tmp_path / "words.parquet")
-    found = audit_to(
-        tmp_path / "a",
+    found = audit(
         tmp_path / "plain.parquet",
         private=["u"],
         utility=["y"],
         battery="one",
         device="cpu",
+        out=tmp_path / "a",
     )
     assert (
         found.data["modality"] == "text"
         and found.private[0].worst.score.low > 0.8
         and found.utility[0].worst.score.low > 0.8
     )
-    told = audit_to(
-        tmp_path / "b", tmp_path / "words.parquet", private=["u"], battery="one", device="cpu"
+    told = audit(
+        tmp_path / "words.parquet", private=["u"], battery="one", device="cpu", out=tmp_path / "b"
     )
     assert told.release["method"] == "words" and told.private[0].worst.score.low > 0.8
     with pytest.raises(PrivetError, match="no column of texts called 'words'"):
-        audit_to(
-            tmp_path / "c",
+        audit(
             tmp_path / "plain.parquet",
             private=["u"],
             text="words",
             battery="one",
             device="cpu",
+            out=tmp_path / "c",
         )
     pq.write_table(
         pa.table({"u": columns["u"], "y": ["a"] * len(texts)}), tmp_path / "none.parquet"
     )
     with pytest.raises(PrivetError, match="nothing is released"):
-        audit_to(
-            tmp_path / "d", tmp_path / "none.parquet", private=["u"], battery="one", device="cpu"
+        audit(
+            tmp_path / "none.parquet",
+            private=["u"],
+            battery="one",
+            device="cpu",
+            out=tmp_path / "d",
         )

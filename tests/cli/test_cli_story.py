@@ -194,7 +194,7 @@ IMPORTS = {
         (*_LEARNING, "fastapi", "sqlalchemy"),
     ),
     "learning": (
-        "from privet.commands import learn_to; from privet.methods.registry import METHODS",
+        "from privet.commands.learn import learn; from privet.methods.registry import METHODS",
         ("privet.auditing.audit", "sklearn", "scipy.stats"),
     ),
 }

@@ -10,7 +10,7 @@ from torch import nn
 from privet.core.errors import PrivetError
 from privet.data.schema import learn_schema
 from privet.nets import convolutions, sequences
-from privet.nets import registry as nets
+from privet.nets import plan as nets
 from small import TRACES, small
 
 

@@ -24,7 +24,7 @@ from safetensors.numpy import load_file
 from privet.cli.main import main
 from privet.core.errors import PrivetError
 from privet.data.sources import load
-from privet.methods.registry import method
+from privet.methods.registry import METHODS
 from privet.release.apply import apply
 from privet.scale import ray_cells as cells
 from privet.scale.cluster import connected
@@ -162,7 +162,7 @@ def test_a_killed_worker_loses_nothing_where_nodes_share_no_disk(apart, release,
     assert len({n["pid"] for n in notes}) >= 2
     assert not any(str(out) in n["folder"] for n in notes), "nobody worked in the asker's folder"
     assert not list(out.glob(".ray-*")) and not list(out.glob("cells/*/release/checkpoint*"))
-    built = method("tiprdc").from_words(
+    built = METHODS["tiprdc"].from_words(
         [word.partition(".")[2] for word in SETTINGS], budget=0.5, seed=0
     )
     here = built.fit(

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save_file
 
 from privet.data.dataset import Dataset
-from privet.methods.registry import method
+from privet.methods.registry import METHODS
 from privet.train.distributed import first, taken_part
 from privet.train.feed import Batch, Feed
 from privet.train.game import Run
@@ -77,7 +77,7 @@ def data(modality: str) -> Dataset:
 
 def learned(case: str) -> dict[str, torch.Tensor]:
     name, modality, settings = CASES[case]
-    release = method(name)(**settings, seed=1).fit(
+    release = METHODS[name](**settings, seed=1).fit(
         data(modality),
         ["u"],
         ["y"] if case == "hedged table" else [],

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from privet.core.errors import PrivetError
 from privet.data.sources import load
-from privet.methods.registry import method
+from privet.methods.registry import METHODS
 from privet.train import distributed as parallel
 from privet.train.game import Run
 from small import small
@@ -97,7 +97,7 @@ def test_two_processes_learn_what_one_does(case, together):
 
 def test_the_command_under_torchrun_writes_one_release(together, records):
     made = load_file(together / "release" / "weights.safetensors")
-    chosen = method("tiprdc").from_words(SETTINGS, seed=0)
+    chosen = METHODS["tiprdc"].from_words(SETTINGS, seed=0)
     release = chosen.fit(
         load(str(records)), ["u"], [], without=["y"], run=Run(progress=False, device="cpu")
     )

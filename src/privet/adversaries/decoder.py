@@ -35,7 +35,7 @@ from privet.core.progress import bar
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Schema, TextSchema
 from privet.evidence.figures import Rebuilt
-from privet.nets import registry as nets
+from privet.nets import plan as nets
 from privet.nets.convolutions import prepare
 from privet.nets.device import place, precision
 from privet.nets.sequences import present

@@ -1,49 +1,35 @@
-"""Ways to attack a release, one file each. A new one is a file here and a line in ADVERSARIES."""
+"""All adversaries that read an attribute, by name. A new one is a file in this folder and a line
+here; another package adds its own by an entry point of the group `privet.adversaries`.
+
+Attacks on whole records and on people are in rebuilder.py, decoder.py, reidentification.py and
+membership.py.
+"""
 
 from __future__ import annotations
 
-from privet.adversaries.adversary import Adversary, Trained
-from privet.adversaries.boosting import Boosting
-from privet.adversaries.convolutional import VCL19, Default, ResCL
-from privet.adversaries.coordinate_pairs import Pairs
-from privet.adversaries.forest import Forest
-from privet.adversaries.kernel import Kernel
-from privet.adversaries.logistic import Logistic
-from privet.adversaries.low_bits import Bits
-from privet.adversaries.mlp import MLP
-from privet.adversaries.neighbours import Neighbours
-from privet.adversaries.network import Deep
-from privet.adversaries.quadratic import Quadratic
-from privet.adversaries.recurrent import Recurrent
-from privet.adversaries.released import Released
-from privet.adversaries.resnet import ResNet
-from privet.adversaries.svm import SVM
-from privet.adversaries.transformer import Transformer
-from privet.adversaries.view import View
+from privet.adversaries.adversary import Adversary
+from privet.core.registry import Registry
 
-ADVERSARIES: dict[str, type[Adversary]] = {
-    adversary.name: adversary
-    for adversary in (
-        Logistic,
-        SVM,
-        Neighbours,
-        Boosting,
-        Forest,
-        Kernel,
-        Quadratic,
-        Pairs,
-        MLP,
-        Bits,
-        Deep,
-        Default,
-        VCL19,
-        ResCL,
-        ResNet,
-        Recurrent,
-        Transformer,
-    )
-}
-"""What reads an attribute. Attacks on whole records and on people are in rebuilder.py, decoder.py,
-reidentification.py, membership.py."""
-
-__all__ = ["ADVERSARIES", "Adversary", "Released", "Trained", "View"]
+ADVERSARIES: Registry[type[Adversary]] = Registry(
+    "adversary",
+    {
+        "logistic": "privet.adversaries.logistic:Logistic",
+        "svm": "privet.adversaries.svm:SVM",
+        "neighbours": "privet.adversaries.neighbours:Neighbours",
+        "boosting": "privet.adversaries.boosting:Boosting",
+        "forest": "privet.adversaries.forest:Forest",
+        "kernel": "privet.adversaries.kernel:Kernel",
+        "quadratic": "privet.adversaries.quadratic:Quadratic",
+        "pairs": "privet.adversaries.coordinate_pairs:Pairs",
+        "mlp": "privet.adversaries.mlp:MLP",
+        "bits": "privet.adversaries.low_bits:Bits",
+        "network": "privet.adversaries.network:Deep",
+        "table-1": "privet.adversaries.convolutional:Default",
+        "v-cl-19": "privet.adversaries.convolutional:VCL19",
+        "res-cl": "privet.adversaries.convolutional:ResCL",
+        "resnet": "privet.adversaries.resnet:ResNet",
+        "lstm": "privet.adversaries.recurrent:Recurrent",
+        "transformer": "privet.adversaries.transformer:Transformer",
+    },
+    "privet.adversaries",
+)

@@ -26,13 +26,13 @@ from privet.adversaries.network_training import Learned
 from privet.adversaries.reidentification import reidentification
 from privet.auditing.attribute_attack import Attempt, Parts, asked, attempt, reading, see, strongest
 from privet.auditing.averaged_releases import averaged
-from privet.auditing.batteries import BATTERIES, Battery
+from privet.auditing.batteries import Battery, find_battery
 from privet.auditing.certify import certify_release, codes
 from privet.auditing.information_estimates import contrastive_information, gaussian_information
 from privet.auditing.limits import limits
 from privet.auditing.raw_figures import given_inputs, known_raw, with_raw
 from privet.auditing.threads import Work, two_lanes
-from privet.core.errors import PrivetError, unknown
+from privet.core.errors import PrivetError
 from privet.core.progress import bar, counted
 from privet.data.dataset import PARTS, Array, Attribute, Dataset
 from privet.evidence.fairness import fairness
@@ -70,7 +70,7 @@ def audit(
     release: Release | Callable[[Array], Array],
     data: Dataset,
     utility: Sequence[str] = (),
-    battery: str = "quick",
+    battery: str | Battery = "quick",
     *,
     private: Sequence[str] = (),
     seed: int = 0,
@@ -90,14 +90,13 @@ def audit(
     where only released records are at hand. Where records are embeddings, `texts` has the text that
     each of `data.records` stands for, and it is asked which words were in it.
     """
-    if battery not in BATTERIES:
-        raise unknown("battery", battery, BATTERIES)
+    chosen = find_battery(battery)
     if not isinstance(release, Release):
         if not private:
             raise PrivetError('Say what the function hides: private=["A"].')
         release = from_function(release, data, private, utility)
     return _Audit(
-        release, data, list(utility), battery, list(private), seed, pick(device), progress
+        release, data, list(utility), chosen, list(private), seed, pick(device), progress
     ).run(rebuild, raw, raw_from, texts)
 
 
@@ -109,7 +108,7 @@ class _Audit:
         release: Release,
         data: Dataset,
         utility: list[str],
-        battery: str,
+        battery: Battery,
         private: list[str],
         seed: int,
         device: torch.device,
@@ -119,11 +118,11 @@ class _Audit:
             release,
             data,
             utility,
-            battery,
+            battery.name,
             seed,
             device,
         )
-        self.battery, self.progress = BATTERIES[battery], progress
+        self.battery, self.progress = battery, progress
         self.skipped: list[str] = []
         self.people: list[People] = []
         self.scouted: dict[tuple[Source, MLP, str], Finding] = {}

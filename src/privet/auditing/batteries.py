@@ -1,9 +1,9 @@
-"""Batteries: which adversaries, how large and how long."""
+"""Batteries: which adversaries attack a release, how large and how long."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privet.adversaries.adversary import Adversary
 from privet.adversaries.boosting import TUNED, Boosting
@@ -25,16 +25,26 @@ from privet.adversaries.resnet import ResNet
 from privet.adversaries.svm import SVM
 from privet.adversaries.transformer import Transformer
 from privet.adversaries.view import View
+from privet.core.errors import unknown
 from privet.data.dataset import Attribute
 
 
 @dataclass(frozen=True)
 class Battery:
+    """A set of attackers for `privet.audit`. Anyone can build one, or extend one of Privet's.
+
+    >>> from privet.adversaries.logistic import Logistic
+    >>> mine = Battery((Logistic(),), name="only logistic")
+    >>> len(BATTERIES["quick"].plus(Logistic(strengths=(1.0,))).adversaries)
+    10
+    """
+
     adversaries: tuple[Adversary, ...]
-    """Of these, the ones that suit the released records are used."""
-    scouts: tuple[MLP, ...]
+    """Read private attributes and tasks; those that suit the released records are used."""
+    scouts: tuple[MLP, ...] = ()
     """Read every attribute that nobody declared, all at once."""
-    decoders: tuple[Decoder | Rebuilder, ...]
+    decoders: tuple[Decoder | Rebuilder, ...] = ()
+    """Rebuild records from released ones."""
     averages: tuple[int, ...] = ()
     """How many releases of one record to average, where releases are noisy."""
     reread: bool = True
@@ -43,9 +53,29 @@ class Battery:
     """Whether to find people again, and whether they were learned from."""
     estimates: bool = False
     """Whether to estimate what released records tell of the records themselves."""
+    name: str = "custom"
+    """What audits call it."""
 
     def against(self, view: View, attribute: Attribute) -> Sequence[Adversary]:
+        """The adversaries that can read this attribute from records of this form."""
         return [adversary for adversary in self.adversaries if adversary.suits(view, attribute)]
+
+    def plus(self, *adversaries: Adversary) -> Battery:
+        """The same battery with more adversaries, which come first."""
+        return replace(self, adversaries=(*adversaries, *self.adversaries))
+
+
+def find_battery(battery: str | Battery) -> Battery:
+    """A battery by its name, joined by the adversaries that installed packages bring; or as it is.
+
+    >>> find_battery("quick").name
+    'quick'
+    """
+    if isinstance(battery, Battery):
+        return battery
+    if battery not in BATTERIES:
+        raise unknown("battery", battery, BATTERIES)
+    return BATTERIES[battery].plus(*(kind() for kind in ADVERSARIES.from_outside.values()))
 
 
 BATTERIES: dict[str, Battery] = {
@@ -65,6 +95,7 @@ BATTERIES: dict[str, Battery] = {
         (Decoder(epochs=4, width=0.125),),
         averages=(16,),
         reread=False,
+        name="quick",
     ),
     "lean": Battery(
         (
@@ -83,6 +114,7 @@ BATTERIES: dict[str, Battery] = {
         averages=(16,),
         reread=False,
         people=False,
+        name="lean",
     ),
     "standard": Battery(
         (
@@ -104,6 +136,7 @@ BATTERIES: dict[str, Battery] = {
         (Decoder(epochs=15), Rebuilder()),
         averages=(4, 16),
         estimates=True,
+        name="standard",
     ),
     "strong": Battery(
         (
@@ -129,12 +162,9 @@ BATTERIES: dict[str, Battery] = {
         (Decoder(epochs=30), Rebuilder()),
         averages=(4, 16, 64),
         estimates=True,
+        name="strong",
     ),
 }
 """quick: seconds to a minute on two cores; lean: the kinds that win most often and nothing else, to
 compare many releases on a GPU; standard: the published sizes; strong: everything, tuned, for a GPU
 or for patience."""
-
-assert {a.name for b in BATTERIES.values() for a in b.adversaries} == set(ADVERSARIES), (
-    "strong is all there are"
-)

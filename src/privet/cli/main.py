@@ -17,6 +17,7 @@ from privet.cli.export import mount as mount_export
 from privet.cli.language import lm_app
 from privet.cli.words import mount as mount_words
 from privet.core.errors import PrivetError, missing_package
+from privet.core.names import names
 
 # Threads that wait by spinning cost a factor of ten where another program wants the same cores.
 # Read when torch is loaded.
@@ -138,26 +139,25 @@ def learn(
     checkpoint_rounds: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Learn a release from the fit part of the data and write it to a folder."""
-    from privet.commands import learn_to
+    from privet.commands.learn import learn as run
     from privet.train.distributed import first, joined
+    from privet.train.game import Run
 
     with joined(method, device, folder) as (own, where):
-        learn_to(
-            where,
+        how = Run(where, resume, own, rounds_between=checkpoint_rounds, command=command_line())
+        run(
             method,
             data,
-            _names(private),
-            _names(utility),
+            private,
+            utility,
+            out=where,
             budget=budget,
             target=target,
             settings=settings or [],
-            without=_names(without),
+            without=without,
             schema=schema,
             seed=seed,
-            device=own,
-            resume=resume,
-            checkpoint_rounds=checkpoint_rounds,
-            command=shlex.join(["privet", *sys.argv[1:]]),
+            run=how,
         )
         if not first():
             return
@@ -215,24 +215,24 @@ def audit(
 ) -> None:
     """Attack a release with people it has not seen; write audit.json, report.html and
     summary.md."""
-    from privet.commands import audit_to
+    from privet.commands.audit import audit as run
     from privet.release.foreign_texts import words_told
     from privet.reporting.certificate import headline
     from privet.reporting.sentences import records, sentence
 
-    result = audit_to(
-        folder,
+    result = run(
         release,
         data,
-        _names(utility),
-        private=_names(private),
-        card=card,
+        utility,
         battery=battery,
+        private=private,
+        out=folder,
+        card=card,
         schema=schema,
+        text=text,
+        raw_from=raw_from,
         seed=seed,
         device=device,
-        raw_from=raw_from,
-        text=text,
     )
     for reading in result.readings:
         out.print(
@@ -273,20 +273,20 @@ def certify(
 ) -> None:
     """Say what no adversary can beat, whatever its design: a bound, from people the release has not
     seen."""
-    from privet.commands import certify_to
+    from privet.commands.certify import certify as run
     from privet.reporting.certificate import by_attribute, long, repeated, target_sentence
 
-    found = certify_to(
-        folder,
+    found = run(
         release,
         data,
-        _names(utility),
+        utility,
         confidence=confidence,
         target=target,
+        out=folder,
         schema=schema,
         seed=seed,
         device=device,
-        command=shlex.join(["privet", *sys.argv[1:]]),
+        command=command_line(),
     )
     for own in by_attribute(found.certificates).values():
         out.print(f"{long(own[1])} {repeated(own)}".rstrip(), markup=False)
@@ -398,9 +398,9 @@ def compare(
         recipe,
         size,
         data,
-        _names(private),
-        _names(utility),
-        methods=_names(methods),
+        names(private),
+        names(utility),
+        methods=names(methods),
         budgets=budgets,
         settings=settings or [],
         seeds=seeds,
@@ -416,7 +416,7 @@ def compare(
             time_limit=limit,
             device=staff.device,
             hire=staff.hire,
-            command=shlex.join(["privet", *sys.argv[1:]]),
+            command=command_line(),
         )
     out.print(ending(found, folder), markup=False)
     if found.stopped or found.count("failed"):
@@ -457,30 +457,15 @@ def apply(
     ray: Ray = None,
 ) -> None:
     """Privatize files: only what the release lets through is written."""
-    from functools import partial
+    from privet.commands.apply import apply as run
 
-    from privet.release.apply import apply as run
-
-    spread = None
-    if ray is not None:
-        from privet.scale.ray_apply import spread as on_ray
-
-        spread = partial(on_ray, ray)
-    out.print(
-        f"Released:  {run(release, inputs, target, _names(keep), column, spread=spread)}",
-        markup=False,
-    )
+    written = run(release, inputs, target, keep=keep, column=column, ray=ray)
+    out.print(f"Released:  {written}", markup=False)
 
 
-mount(app)
-app.add_typer(lm_app, name="lm")
-mount_words(app)
-mount_bench(app)
-mount_export(app)
-
-
-def _names(words: str) -> list[str]:
-    return [word.strip() for word in words.split(",") if word.strip()]
+def command_line() -> str:
+    """The command as it was typed, for cards and pages."""
+    return shlex.join(["privet", *sys.argv[1:]])
 
 
 def main() -> None:

@@ -34,8 +34,9 @@ COLUMNS = (
 _NUMBERS = ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")
 
 
-def read_adult(folder: Path, layout: Layout, progress: bool = True) -> Dataset:
-    files = open_folder("adult", folder, layout, ("adult.data", "adult.test"))
+def read_adult(place: str | Path, layout: Layout, progress: bool = True) -> Dataset:
+    """Census rows of the training and the test file."""
+    _, files = open_folder("adult", place, layout, ("adult.data", "adult.test"))
     frames = [
         _rows(path).assign(split=split)
         for path, split in zip(files, ("train", "test"), strict=True)

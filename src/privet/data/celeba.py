@@ -21,10 +21,10 @@ _FILES = (
 )
 
 
-def read_celeba(folder: Path, layout: Layout, progress: bool = True) -> Dataset:
+def read_celeba(place: str | Path, layout: Layout, progress: bool = True) -> Dataset:
     """All faces in the order of the attribute list. Identities are needed: parts that share a face
     say nothing."""
-    pictures, *tables = open_folder("celeba", folder, layout, _FILES)
+    _, (pictures, *tables) = open_folder("celeba", place, layout, _FILES)
     attributes = _attributes(tables[0])
     columns = attributes.join([_pairs(tables[1], "person"), _pairs(tables[2], "split")])
     if columns[["person", "split"]].isna().to_numpy().any():

@@ -17,10 +17,10 @@ _FOLDERS = ("lfw", "lfw_funneled", "lfw-funneled", "lfw-deepfunneled", "lfw_deep
 """What the archives unpack to; the people's folders may also lie beside the table."""
 
 
-def read_lfw(folder: Path, layout: Layout, progress: bool = True) -> Dataset:
+def read_lfw(place: str | Path, layout: Layout, progress: bool = True) -> Dataset:
     """Faces that have scores. A score above 0 means yes: the labels are a classifier's, not a
     person's word."""
-    (table,) = open_folder("lfw", folder, layout, ("lfw_attributes.txt",))
+    folder, (table,) = open_folder("lfw", place, layout, ("lfw_attributes.txt",))
     scores = _scores(table)
     base = next((folder / name for name in _FOLDERS if (folder / name).is_dir()), folder)
     who = scores["person"].str.replace(" ", "_", regex=False)

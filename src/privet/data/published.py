@@ -9,8 +9,13 @@ from privet.core.errors import PrivetError
 from privet.data.schema_file import Layout
 
 
-def open_folder(name: str, folder: Path, layout: Layout, needed: tuple[str, ...]) -> list[Path]:
-    """The needed files of a data set, or a sentence that says which is missing."""
+def open_folder(
+    name: str, place: str | Path, layout: Layout, needed: tuple[str, ...]
+) -> tuple[Path, list[Path]]:
+    """The folder of a data set and the files needed of it, or a sentence that says what is missing."""
+    if not str(place):
+        raise PrivetError(f"Say where the data set lies on this machine, as in {name}:DIR.")
+    folder = Path(place).expanduser()
     if layout.x is not None or layout.modality is not None:
         raise PrivetError(
             f"The schema file cannot choose x or modality for {name}: its layout is known."
@@ -24,4 +29,4 @@ def open_folder(name: str, folder: Path, layout: Layout, needed: tuple[str, ...]
             raise PrivetError(
                 f"{folder} has no {file}, which {name} is published with: download it there."
             )
-    return [folder / file for file in needed]
+    return folder, [folder / file for file in needed]

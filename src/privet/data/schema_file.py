@@ -79,6 +79,12 @@ class Layout:
         ]
 
 
+def refuse_schema_file(layout: Layout, name: str) -> None:
+    """Say that built-in data takes no schema file, where one was given."""
+    if layout != Layout():
+        raise PrivetError(f"The built-in data {name} takes no --schema: its columns are known.")
+
+
 def read_layout(path: str | Path | None) -> Layout:
     """The layout in a TOML file; without a file, the one that leaves everything to be guessed."""
     if path is None:

@@ -1,102 +1,89 @@
-"""From the words a user gives to a Dataset: a built-in name, a published set in its own layout, or
-a path."""
+"""From what a user names to a Dataset: built-in data, a published set in its own layout, a path, or
+a frame in memory.
+
+Another package adds a source by an entry point of the group `privet.sources`: a function of what
+stands after the colon, the layout of a --schema file, and whether to show progress.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
+
 from privet.core.errors import PrivetError, unknown
-from privet.data.adult import read_adult
-from privet.data.celeba import read_celeba
+from privet.core.registry import Registry
 from privet.data.dataset import Dataset
 from privet.data.folders import read_folder
-from privet.data.lfw import read_lfw
-from privet.data.portraits.source import portraits
 from privet.data.schema_file import Layout, read_layout
-from privet.data.tables import read_csv, read_parquet
-from privet.data.toys import toy
-from privet.data.utkface import read_utkface
+from privet.data.tables import from_frame, read_csv, read_parquet
 
-Reader = Callable[[Path, Layout, bool], Dataset]
 Source = Callable[[str, Layout, bool], Dataset]
-"""Takes what stands after the colon."""
+"""Takes what stands after the colon, a layout, and whether to show progress."""
 
-
-def _portraits(count: str, layout: Layout, progress: bool) -> Dataset:
-    _refuse(layout, "portraits")
-    if not count:
-        return portraits(progress=progress)
-    if not count.isascii() or not count.isdigit() or not 0 < int(count) <= 10_000_000:
-        raise PrivetError(
-            f"portraits:{count} should end in how many to draw, such as portraits:4000."
-        )
-    return portraits(int(count), progress=progress)
-
-
-def _toy(name: str, layout: Layout, progress: bool) -> Dataset:
-    _refuse(layout, "toy")
-    if not name:
-        raise PrivetError("Say which toy, such as toy:gaussian or toy:bernoulli.")
-    return toy(name)
-
-
-def _refuse(layout: Layout, name: str) -> None:
-    if layout != Layout():
-        raise PrivetError(f"The built-in data {name} takes no --schema: its columns are known.")
-
-
-def _in_folder(read: Reader) -> Source:
-    def source(place: str, layout: Layout, progress: bool) -> Dataset:
-        if not place:
-            raise PrivetError("Say where the data set lies on this machine, as in celeba:DIR.")
-        return read(Path(place).expanduser(), layout, progress)
-
-    return source
-
-
-SOURCES: dict[str, Source] = {
-    "portraits": _portraits,
-    "toy": _toy,
-    "celeba": _in_folder(read_celeba),
-    "lfw": _in_folder(read_lfw),
-    "utkface": _in_folder(read_utkface),
-    "adult": _in_folder(read_adult),
-}
+SOURCES: Registry[Source] = Registry(
+    "data source",
+    {
+        "portraits": "privet.data.portraits.source:read_portraits",
+        "toy": "privet.data.toys:read_toy",
+        "celeba": "privet.data.celeba:read_celeba",
+        "lfw": "privet.data.lfw:read_lfw",
+        "utkface": "privet.data.utkface:read_utkface",
+        "adult": "privet.data.adult:read_adult",
+    },
+    "privet.sources",
+)
 """By the name before the colon."""
 
-FILES: dict[str, Reader] = {".parquet": read_parquet, ".pq": read_parquet, ".csv": read_csv}
-"""Read by what the path ends in."""
+FILES: dict[str, Callable[[Path, Layout, bool], Dataset]] = {
+    ".parquet": read_parquet,
+    ".pq": read_parquet,
+    ".csv": read_csv,
+}
+"""By what the path ends in."""
 
 
-def load(spec: str | Path, schema: str | Path | None = None, progress: bool = True) -> Dataset:
+def load(
+    spec: str | Path | pd.DataFrame, schema: str | Path | None = None, progress: bool = True
+) -> Dataset:
     """The data that `spec` names.
 
+    spec: a built-in name (`portraits`, `toy:gaussian`), a published set (`celeba:DIR`), a file, a
+        folder of pictures with a CSV, or a pandas frame.
+    schema: a TOML file that says what the columns are, where the guess would be wrong.
+    progress: whether to show a bar where reading takes long.
+
+    >>> load("toy:gaussian").attribute("u").kind
+    'binary'
     >>> load("portrait")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     privet.core.errors.PrivetError: There is no data source 'portrait'; did you mean 'portraits'? Known: ...
     """
+    layout = read_layout(schema)
+    if isinstance(spec, pd.DataFrame):
+        return from_frame(spec, layout)
     if not str(spec).strip():
         raise PrivetError("Say which data to read: a name such as portraits, or a path.")
-    layout = read_layout(schema)
     name, _, rest = str(spec).partition(":")
     if isinstance(spec, str) and name in SOURCES:
         return SOURCES[name](rest, layout, progress)
-    return _read_path(Path(spec).expanduser(), str(spec), layout, progress)
+    return _read_path(Path(spec).expanduser(), name, layout, progress)
 
 
-def _read_path(path: Path, spec: str, layout: Layout, progress: bool) -> Dataset:
+def _read_path(path: Path, name: str, layout: Layout, progress: bool) -> Dataset:
     if path.is_dir():
         return read_folder(path, layout, progress)
     if not path.is_file():
-        name = spec.partition(":")[0]
         if "/" not in name and not Path(name).suffix:
             raise unknown("data source", name, SOURCES)
         raise PrivetError(f"There is no file or folder {path}.")
-    if path.suffix.lower() not in FILES:
+    kind = path.suffix.lower()
+    if kind not in FILES:
         raise PrivetError(
-            f"{path} is of a kind that is not read: give {', '.join(FILES)} or a folder of pictures with a CSV."
+            f"{path} is of a kind that is not read: give {', '.join(FILES)} or a folder of "
+            "pictures with a CSV."
         )
     if not path.stat().st_size:
         raise PrivetError(f"{path} is empty: make it again.")
-    return FILES[path.suffix.lower()](path, layout, progress)
+    return FILES[kind](path, layout, progress)

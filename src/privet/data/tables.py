@@ -3,6 +3,7 @@ say about it."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,24 @@ _ROWS_AT_ONCE = 64
 def read_csv(path: Path, layout: Layout, progress: bool = True) -> Dataset:
     frame = csv_frame(path)
     check_columns(layout, frame.columns, path.name)
-    choice = choose(
-        {column: "plain" for column in frame.columns if column not in layout.drop},
-        frame,
-        layout,
-        path.name,
-    )
-    return _finish(path, choice, frame, layout, content_of([path]))
+    roles = {column: "plain" for column in frame.columns if column not in layout.drop}
+    return _finish(path, choose(roles, frame, layout, path.name), frame, layout, content_of([path]))
+
+
+def from_frame(frame: pd.DataFrame, layout: Layout | None = None, name: str = "frame") -> Dataset:
+    """The rows of a pandas frame, which become a table or, where a column holds texts, texts.
+
+    >>> rows = pd.DataFrame({"age": range(40), "sex": ["f", "m"] * 20})
+    >>> from_frame(rows).attribute("sex").values
+    ('f', 'm')
+    """
+    layout = layout or Layout()
+    plain = frame.reset_index(drop=True).rename(columns=str)
+    check_columns(layout, plain.columns, name)
+    roles = {column: "plain" for column in plain.columns if column not in layout.drop}
+    rows = pd.util.hash_pandas_object(plain, index=False).to_numpy().tobytes()
+    content = hashlib.sha256(rows + "\0".join(plain.columns).encode()).hexdigest()
+    return _finish(Path(name), choose(roles, plain, layout, name), plain, layout, content)
 
 
 def csv_frame(path: Path) -> pd.DataFrame:

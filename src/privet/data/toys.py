@@ -21,6 +21,7 @@ from scipy.special import ndtr
 
 from privet.core.errors import PrivetError, unknown
 from privet.data.dataset import Array, Attribute, Dataset
+from privet.data.schema_file import Layout, refuse_schema_file
 from privet.data.splitting import assign
 
 M, S = 1.0, 1.0
@@ -28,6 +29,14 @@ M, S = 1.0, 1.0
 AGREE, PRIOR = 0.8, 0.5
 """P(x = u) and P(u = 1) of the Bernoulli toy."""
 TOYS = ("bernoulli", "gaussian")
+
+
+def read_toy(name: str, layout: Layout, progress: bool = True) -> Dataset:
+    """The source `toy:NAME`."""
+    refuse_schema_file(layout, "toy")
+    if not name:
+        raise PrivetError("Say which toy, such as toy:gaussian or toy:bernoulli.")
+    return toy(name)
 
 
 def toy(name: str, n: int = 20_000, seed: int = 0) -> Dataset:

@@ -20,10 +20,10 @@ _GENDERS = ("male", "female")
 _RACES = ("White", "Black", "Asian", "Indian", "Others")
 
 
-def read_utkface(folder: Path, layout: Layout, progress: bool = True) -> Dataset:
+def read_utkface(place: str | Path, layout: Layout, progress: bool = True) -> Dataset:
     """Faces in the order of their names; a name that does not carry all labels, as a few published
     ones, is passed over."""
-    open_folder("utkface", folder, layout, ())
+    folder, _ = open_folder("utkface", place, layout, ())
     base = folder / "UTKFace" if (folder / "UTKFace").is_dir() else folder
     names = sorted(path.name for path in base.iterdir() if path.suffix.lower() in (".jpg", ".jpeg"))
     found = [(name, match) for name in names if (match := _NAME.fullmatch(name))]

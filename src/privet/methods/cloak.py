@@ -33,7 +33,7 @@ from privet.data.schema import TableSchema
 from privet.methods.collaborative import model_files
 from privet.methods.method import Method, Problem
 from privet.methods.services.service import Service, new_service, provided_service, teaching_phase
-from privet.nets import registry as nets
+from privet.nets import plan as nets
 from privet.nets.convolutions import prepare
 from privet.nets.mask import Cover, Keep, Spread, feature_names, groups, kept, members
 from privet.release.noise import Noise

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 
 from privet.methods.method import Method, Problem
 from privet.methods.tiprdc import TIPRDCNetworks, scale_gradient
-from privet.nets import registry as nets
+from privet.nets import plan as nets
 from privet.release.release import Release
 from privet.train.feed import Batch
 from privet.train.game import Game, Move, Phase, Player, Run

@@ -28,7 +28,7 @@ from privet.data.dataset import Dataset
 from privet.methods.dp import LaplaceBudget, check_epsilon
 from privet.methods.encoder import Encoder
 from privet.methods.method import Problem
-from privet.nets import registry as nets
+from privet.nets import plan as nets
 from privet.nets.components import Components
 from privet.nets.laplace import Laplace
 from privet.release.noise import Noise

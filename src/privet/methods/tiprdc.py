@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from privet.core.errors import PrivetError
 from privet.data.dataset import Attribute
 from privet.methods.method import Method, Problem
-from privet.nets import registry as nets
+from privet.nets import plan as nets
 from privet.nets.additive import Additive, add
 from privet.nets.device import Lane
 from privet.release.noise import Noise

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from privet.data.schema import Schema
 from privet.nets.convolutions import prepare
 
 STEP = 2.0**-22
@@ -62,3 +63,8 @@ class Affine(nn.Module):
 def flat(x: Tensor) -> Tensor:
     """Records as rows of float64: windows and pictures laid flat, bytes in [-1, 1]."""
     return prepare(x).flatten(1).double()
+
+
+def affine(schema: Schema, rank: int = 1) -> Affine:
+    """For records of `schema`."""
+    return Affine(schema.shape, rank)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from privet.data.schema import ImageSchema, Schema, SignalSchema, TableSchema, TextSchema
 from privet.nets import sequences
+from privet.nets.additive import Additive
 from privet.nets.convolutions import prepare, scaled
 from privet.nets.resnet import Jitter, ResNet
 
@@ -112,3 +113,10 @@ class _Step(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x + self.body(x)  # type: ignore[no-any-return]
+
+
+def noisy_code(
+    schema: Schema, dims: int, sigma: float, width: float = 1.0, dropout: float = 0.0
+) -> Additive:
+    """A code of `dims` bounded numbers with Gaussian noise: what hedge releases."""
+    return Additive(Code(schema, dims, width, dropout), sigma)

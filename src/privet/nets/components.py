@@ -8,6 +8,10 @@ import math
 import torch
 from torch import Tensor, nn
 
+from privet.data.schema import Schema
+from privet.nets.laplace import Laplace
+from privet.nets.plan import plan
+
 
 class Components(nn.Module):
     mean: Tensor
@@ -56,3 +60,8 @@ class Components(nn.Module):
         ):
             buffer.copy_(value)
         return self
+
+
+def private_components(schema: Schema, dims: int, scale: float, width: float = 1.0) -> Laplace:
+    """Principal components of an extractor's features, with Laplace noise on each."""
+    return Laplace(Components(plan(schema).extractor(width), dims), scale)

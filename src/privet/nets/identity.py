@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from privet.data.schema import Schema
+
 
 class Identity(nn.Module):
     def __init__(self, shape: Sequence[int | None]) -> None:
@@ -14,3 +16,8 @@ class Identity(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x
+
+
+def identity(schema: Schema) -> Identity:
+    """For records of `schema`."""
+    return Identity(schema.shape)

@@ -24,7 +24,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from privet.data.schema import Schema
 from privet.nets.additive import Additive
+from privet.nets.record import Record
 
 STEPS = 64
 """Steps within one scale of the noise, or up to twice as many."""
@@ -62,3 +64,8 @@ class Laplace(Additive):
     @property
     def step(self) -> float:
         return float(self.span.max() * self.grain)
+
+
+def private_record(schema: Schema, scale: float) -> Laplace:
+    """The record with Laplace noise on every value."""
+    return Laplace(Record(schema.shape), scale)

@@ -269,3 +269,8 @@ def feature_names(schema: Schema, by: str) -> list[str]:
         if of_channels
         else []
     )
+
+
+def cloak(schema: Schema) -> Spread:
+    """Cloak's noise on the features that a service does not need, for records of `schema`."""
+    return Spread(Keep(schema.shape))

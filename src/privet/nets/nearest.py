@@ -6,6 +6,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from privet.data.schema import Schema
+
 
 class Nearest(nn.Module):
     centroids: Tensor
@@ -23,3 +25,8 @@ class Nearest(nn.Module):
         nearer."""
         known = self.centroids.double()
         return (known.square().sum(1) - 2 * (x.double() @ known.T)).argmin(1)
+
+
+def nearest(schema: Schema, groups: int) -> Nearest:
+    """For rows of `schema`."""
+    return Nearest(schema.shape[0] or 0, groups)

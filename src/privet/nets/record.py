@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from privet.data.schema import Schema
+from privet.nets.additive import Additive
 from privet.nets.convolutions import prepare
 
 
@@ -16,3 +18,8 @@ class Record(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return prepare(x)
+
+
+def noisy_record(schema: Schema, scale: float) -> Additive:
+    """The record with Gaussian noise on every value."""
+    return Additive(Record(schema.shape), scale)

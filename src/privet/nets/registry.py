@@ -1,108 +1,44 @@
-"""Network parts, one set per kind of data: what each modality's extractor, classifier, estimator
-and decoder are.
+"""Networks that a release's card may name, by that name.
 
-A release names its network by a word of NETWORKS, and the card holds the settings, so that loading
-one needs no code beside the weights.
+The card holds the name and the settings, so that loading a release runs no code that came with it.
+Another package adds its own by an entry point of the group `privet.networks`: a function that takes
+the release's schema and the settings, and gives a module with a `shape`, that of one released
+record (None for a free axis).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 
-from privet.core.errors import unknown
-from privet.data.schema import ImageSchema, Schema, SignalSchema, TableSchema, TextSchema
-from privet.nets import convolutions, sequences, vectors
-from privet.nets.additive import Additive
-from privet.nets.affine import Affine
-from privet.nets.channel import channel_of
-from privet.nets.code import Code
-from privet.nets.components import Components
-from privet.nets.identity import Identity
-from privet.nets.laplace import Laplace
-from privet.nets.mask import Keep, Split, Spread
-from privet.nets.nearest import Nearest
-from privet.nets.record import Record
-from privet.nets.sanitizer import Sanitizer
-from privet.nets.symbols import Quantiser, Symbols
-from privet.nets.unet import NoiseMap
+from privet.core.registry import Registry
+from privet.data.schema import Schema
 
-
-@dataclass(frozen=True)
-class Plan:
-    """How to build the players of a game for one schema."""
-
-    extractor: Callable[[float], nn.Module]
-    classifier: Callable[[Any, int, float], nn.Module]
-    estimator: Callable[[Any, int, float], nn.Module]
-    decoder: Callable[[Any, float], nn.Module]
-
-
-def plan(schema: Schema) -> Plan:
-    """The networks for this kind of record."""
-    if isinstance(schema, ImageSchema | SignalSchema):
-        picture = isinstance(schema, ImageSchema)
-        shape = tuple(size for size in schema.shape if size is not None)
-        return Plan(
-            lambda width: convolutions.Extractor(shape, width),
-            convolutions.Classifier,
-            lambda features, private, width: convolutions.Estimator(
-                shape, features, private, width
-            ),
-            lambda features, width: convolutions.Decoder(shape, features, width, picture),
-        )
-    if isinstance(schema, TextSchema):
-        return Plan(
-            lambda width: sequences.Extractor(schema.vocabulary, width),
-            sequences.Classifier,
-            lambda features, private, width: sequences.Estimator(
-                schema.vocabulary, features, private, width
-            ),
-            lambda features, width: sequences.Decoder(schema.vocabulary, features, width),
-        )
-    assert isinstance(schema, TableSchema)
-    columns = schema.shape[0] or 0
-    return Plan(
-        lambda width: vectors.Extractor(columns, width),
-        vectors.Classifier,
-        lambda features, private, width: vectors.Estimator(columns, features, private, width),
-        lambda features, width: vectors.Decoder(columns, features, width),
-    )
-
-
-NETWORKS: dict[str, Callable[..., nn.Module]] = {
-    "identity": lambda schema: Identity(schema.shape),
-    "extractor": lambda schema, width=1.0: plan(schema).extractor(width),
-    "hedge": lambda schema, dims, sigma, width=1.0, dropout=0.0: Additive(
-        Code(schema, dims, width, dropout), sigma
-    ),
-    "codebook": lambda schema, symbols, dims, flip, width=1.0, dropout=0.0: Symbols(
-        Quantiser(Code(schema, dims, width, dropout), symbols), flip
-    ),
-    "noisy-extractor": lambda schema, width=1.0, noise=1.0: Additive(
-        plan(schema).extractor(width), noise
-    ),
-    "noise-map": lambda schema, size, loud: NoiseMap(schema.shape, size, loud),
-    "noisy-record": lambda schema, scale: Additive(Record(schema.shape), scale),
-    "dp": lambda schema, scale: Laplace(Record(schema.shape), scale),
-    "hybrid": lambda schema, dims, scale, width=1.0: Laplace(
-        Components(plan(schema).extractor(width), dims), scale
-    ),
-    "nearest": lambda schema, groups: Nearest(schema.shape[0] or 0, groups),
-    "affine": lambda schema, rank=1: Affine(schema.shape, rank),
-    "cloak": lambda schema: Spread(Keep(schema.shape)),
-    "shredder": lambda schema, outputs, width=0.25, depth=0.5: Split(schema, outputs, width, depth),
-    "channel": channel_of,
-    "sanitizer": lambda schema, width=1.0, stochastic=False: Sanitizer(schema, width, stochastic),
-}
+NETWORKS: Registry[Callable[..., nn.Module]] = Registry(
+    "network",
+    {
+        "identity": "privet.nets.identity:identity",
+        "extractor": "privet.nets.plan:extractor",
+        "hedge": "privet.nets.code:noisy_code",
+        "codebook": "privet.nets.symbols:random_symbols",
+        "noisy-extractor": "privet.nets.plan:noisy_extractor",
+        "noise-map": "privet.nets.unet:noise_map",
+        "noisy-record": "privet.nets.record:noisy_record",
+        "dp": "privet.nets.laplace:private_record",
+        "hybrid": "privet.nets.components:private_components",
+        "nearest": "privet.nets.nearest:nearest",
+        "affine": "privet.nets.affine:affine",
+        "cloak": "privet.nets.mask:cloak",
+        "shredder": "privet.nets.mask:Split",
+        "channel": "privet.nets.channel:channel_of",
+        "sanitizer": "privet.nets.sanitizer:Sanitizer",
+    },
+    "privet.networks",
+)
 
 
 def build(name: str, schema: Schema, settings: dict[str, Any]) -> nn.Module:
-    """The network called `name`; it has a `shape`, that of one released record (None for a free
-    axis)."""
-    if name not in NETWORKS:
-        raise unknown("network", name, NETWORKS)
+    """The network called `name` for records of `schema`."""
     return NETWORKS[name](schema, **settings)

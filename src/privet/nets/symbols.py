@@ -14,6 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from privet.data.schema import Schema
 from privet.nets.code import Code
 
 ROUNDING = 2.0**-23
@@ -54,3 +55,10 @@ class Symbols(nn.Module):
         )  # in float32 a draw below 1 may be 1
         symbol = torch.where(noise[:, 0] < self.flip, other, scores.argmax(1))
         return (symbol.unsqueeze(1) == torch.arange(size, device=symbol.device)).float()
+
+
+def random_symbols(
+    schema: Schema, symbols: int, dims: int, flip: float, width: float = 1.0, dropout: float = 0.0
+) -> Symbols:
+    """One of `symbols` symbols, replaced at random with probability `flip`: what codebook releases."""
+    return Symbols(Quantiser(Code(schema, dims, width, dropout), symbols), flip)

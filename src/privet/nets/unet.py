@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.core.errors import PrivetError, unknown
+from privet.data.schema import Schema
 from privet.nets.convolutions import prepare, scaled
 
 SIZES = {"small": (16, 32), "medium": (16, 32, 64), "large": (16, 32, 64, 128)}
@@ -124,3 +125,8 @@ class NoiseMap(nn.Module):
 
     def drown(self, x: Tensor, share: Tensor, noise: Tensor) -> Tensor:
         return x + self.loud * share * noise
+
+
+def noise_map(schema: Schema, size: str, loud: float) -> NoiseMap:
+    """For pictures of `schema`."""
+    return NoiseMap(schema.shape, size, loud)

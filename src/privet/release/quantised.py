@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from privet.nets.additive import Additive
-from privet.nets.registry import NETWORKS
 from privet.release.runtime import session
 
 
@@ -48,10 +47,8 @@ class Quantised(nn.Module):
         return {**self.__dict__, "_session": None}
 
 
-def _int8(
+def int8_network(
     schema: Any, size: int, shape: Sequence[int | None], scale: float | None = None
 ) -> nn.Module:
+    """The graph as a release's network, with noise behind it where the release adds some."""
     return Quantised(size, shape) if scale is None else Additive(Quantised(size, shape), scale)
-
-
-NETWORKS["int8"] = _int8

@@ -33,6 +33,8 @@ from privet.release.graph import export
 from privet.release.noise import Noise
 from privet.release.runtime import FILES, VERSION, read_card, read_part
 
+nets.NETWORKS.register("int8", "privet.release.quantised:int8_network")
+
 
 @dataclass(eq=False)
 class Release:

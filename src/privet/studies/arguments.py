@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from privet.core.errors import PrivetError, unknown
-from privet.methods.registry import METHODS, method
+from privet.methods.registry import METHODS
 from privet.studies import recipes
 from privet.studies.cells import Source
 from privet.studies.study import Question, Study, Variant
@@ -99,7 +99,7 @@ def study(
 ) -> Study:
     """One question, and a variant per method; without `methods`, every method there is."""
     for name in methods:
-        method(name)
+        METHODS[name]
     named = tuple(dict.fromkeys(methods))
     among = named or tuple(METHODS)
     turns, fixed = read_budgets(budgets, among), read_settings(settings, among)
@@ -166,14 +166,14 @@ def read_settings(words: Sequence[str], methods: Sequence[str]) -> dict[str, dic
         having = [
             m
             for m in ([owner] if dot else methods)
-            if name in {f.name for f in dataclasses.fields(method(m))} and name != "seed"
+            if name in {f.name for f in dataclasses.fields(METHODS[m])} and name != "seed"
         ]
         if not having:
             among = sorted(
                 {
                     f.name
                     for m in ([owner] if dot else methods)
-                    for f in dataclasses.fields(method(m))
+                    for f in dataclasses.fields(METHODS[m])
                 }
                 - {"seed"}
             )

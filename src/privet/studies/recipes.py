@@ -1,16 +1,18 @@
-"""Recipes: studies of papers as TOML files, to be run on the data at hand. `privet compare --recipe
-NAME --data FOLDER`.
+"""Recipes: studies of papers as TOML files, to be run on the data at hand.
 
-title = "..."            paper = "..."             about = "..."          battery = "standard"
-seeds = 1 rebuild = false          # without decoders, in a large battery on pictures [sources]
-# files and folders under --data; kind:path for a published layout; portraits:N and
-                                                   # applicants:N are drawn
-celeba = "celeba64.parquet" [schemas.lfw]                                      # as a --schema file,
-for one source size = [64, 64] [[questions]]                                      # name, title,
-source, private, utility; on, hidden, asked: audited elsewhere [[runs]]
-# method, budgets, settings, label; told = false: without tasks [[published]]
-# figures of the paper: attribute, value, source, question, label, budget, ... [small]
-# what replaces the above with --size small; settings.METHOD adds to all its runs
+`privet compare --recipe NAME --data FOLDER` runs one. A recipe's file::
+
+    title = "..."   paper = "..."   about = "..."   battery = "standard"   seeds = 1
+    rebuild = false    # without decoders, in a large battery on pictures
+    [sources]          # files and folders under --data; kind:path for a published layout;
+                       # portraits:N and applicants:N are drawn
+    celeba = "celeba64.parquet"
+    [schemas.lfw]      # as a --schema file, for one source
+    size = [64, 64]
+    [[questions]]      # name, title, source, private, utility; on, hidden, asked: audited elsewhere
+    [[runs]]           # method, budgets, settings, label; told = false: without tasks
+    [[published]]      # figures of the paper: attribute, value, source, question, label, budget, ...
+    [small]            # replaces the above with --size small; settings.METHOD adds to its runs
 """
 
 from __future__ import annotations

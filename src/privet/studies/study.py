@@ -16,7 +16,7 @@ from privet.data.cache import content_of
 from privet.data.dataset import Dataset
 from privet.data.sources import load
 from privet.methods.method import Method, Problem
-from privet.methods.registry import method
+from privet.methods.registry import METHODS
 from privet.studies.cells import RAW, Cell, Source, canonical
 from privet.train.game import Run
 
@@ -41,16 +41,16 @@ class Variant:
 
     @property
     def called(self) -> str:
-        return self.label or method(self.method).title
+        return self.label or METHODS[self.method].title
 
     @property
     def dials(self) -> tuple[float | None, ...]:
         """The budgets; a single None where there is nothing to turn."""
-        kind = method(self.method)
+        kind = METHODS[self.method]
         return self.budgets or (kind.sweep if kind.dial and kind.sweep else (None,))
 
     def build(self, budget: float | None, seed: int) -> Method:
-        kind = method(self.method)
+        kind = METHODS[self.method]
         if kind.dial in dict(self.settings):
             raise PrivetError(
                 f"{kind.dial} is what the budgets of {kind.name} turn: give it with  --budgets {kind.name}=..."
@@ -99,7 +99,7 @@ class Question:
         handing the task on."""
         return (
             (self.utility, ())
-            if variant.told and method(variant.method).tasks != "none"
+            if variant.told and METHODS[variant.method].tasks != "none"
             else ((), self.utility)
         )
 

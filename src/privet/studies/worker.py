@@ -28,7 +28,7 @@ from privet.data.dataset import Dataset
 from privet.data.schema import learn_schema
 from privet.data.sources import load
 from privet.evidence.figures import Audit, Reading
-from privet.methods.registry import method
+from privet.methods.registry import METHODS
 from privet.release.release import Release
 from privet.reporting.page import report
 from privet.studies import cell_pictures as pictures
@@ -44,7 +44,7 @@ def learn(cell: Cell, folder: Path, device: str) -> None:
     write_json(folder / "cell.json", {**cell.content(), "label": cell.label, "budget": cell.budget})
     room = folder / "release"
     room.mkdir(exist_ok=True)
-    built = method(cell.method)(**cell.settings, seed=cell.seed)
+    built = METHODS[cell.method](**cell.settings, seed=cell.seed)
     run = Run(room, resume=True, device=device, progress=False)
     release = built.fit(
         read_once(cell.learned_on), cell.private, cell.tasks, without=cell.without, run=run

@@ -96,6 +96,8 @@ class Run:
     pace: str = "auto"
     """On a GPU: plain, recorded, compiled (or compiled:MODE of torch.compile), or auto for what
     pays."""
+    command: str | None = None
+    """Written into the card as the command that made the release."""
 
     @property
     def checkpoint(self) -> Path | None:

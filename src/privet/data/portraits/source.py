@@ -21,6 +21,7 @@ from privet.data.portraits.canvas import SIZE
 from privet.data.portraits.drawing import draw
 from privet.data.portraits.looks import traits
 from privet.data.portraits.people import LAWS, labels, people
+from privet.data.schema_file import Layout, refuse_schema_file
 from privet.data.splitting import assign
 
 FEWEST = 20
@@ -29,6 +30,18 @@ FEWEST = 20
 BATCH = 96
 """Pictures drawn at once: few enough to stay near the processor. Their bytes do not depend on
 it."""
+
+
+def read_portraits(count: str, layout: Layout, progress: bool = True) -> Dataset:
+    """The source `portraits:COUNT`."""
+    refuse_schema_file(layout, "portraits")
+    if not count:
+        return portraits(progress=progress)
+    if not count.isascii() or not count.isdigit() or not 0 < int(count) <= 10_000_000:
+        raise PrivetError(
+            f"portraits:{count} should end in how many to draw, such as portraits:4000."
+        )
+    return portraits(int(count), progress=progress)
 
 
 def portraits(n: int = 20_000, seed: int = 0, progress: bool = True) -> Dataset:

@@ -1,0 +1,87 @@
+"""`privet certify`: bound what any adversary can read from a release, and write the certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from privet.auditing.certify import certification
+from privet.core.errors import PrivetError
+from privet.core.files import writable_folder, write_text
+from privet.core.names import names
+from privet.data.dataset import Dataset
+from privet.data.sources import load
+from privet.evidence.certificate.values import Certification
+from privet.release.release import Release
+from privet.reporting.page import render_certificate
+
+
+def certify(
+    release: str | Path | Release,
+    data: str | Path | Dataset,
+    utility: str | Iterable[str] = (),
+    *,
+    confidence: float = 0.99,
+    target: float | None = None,
+    out: str | Path | None = None,
+    schema: str | Path | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    command: str | None = None,
+) -> Certification:
+    """Bound the balanced accuracy of every adversary, whatever its design, from people the release
+    has not seen.
+
+    release: a Release, or the folder of one, that adds Gaussian noise to a code of few numbers or
+        releases one of a few symbols.
+    data: what `privet.load` takes, or a Dataset.
+    utility: tasks to draw beside the bound, at other noise levels too; needs `out`.
+    confidence: how sure each bound shall be.
+    target: choose the smallest noise for this bound; the release with that noise is written to
+        `out`, the given one is left as it is.
+    out: a folder for certificate.json and certificate.html.
+    schema: a TOML file that says what the columns are.
+    seed: on one machine's CPU the same seed gives the same figures.
+    device: cpu, cuda or auto.
+    command: what to write into the card as the command that made it.
+
+    >>> import privet
+    >>> data = privet.load("toy:gaussian")
+    >>> release = privet.Noisy(sigma=3.0).fit(data, private=["u"])
+    >>> bound = certify(release, data).certificates[0].bound
+    """
+    given = None if isinstance(release, Release) else Path(release)
+    folder = None if out is None else Path(out)
+    tasks = names(utility)
+    if tasks and folder is None:
+        raise PrivetError("What noise does to tasks is drawn in a page: give --out as well.")
+    if folder is not None and given is not None and folder.resolve() == given.resolve():
+        raise PrivetError(f"{folder} holds the release itself: choose another --out.")
+    loaded = release if isinstance(release, Release) else Release.load(release)
+    data = data if isinstance(data, Dataset) else load(data, schema)
+    undo = writable_folder(folder) if folder is not None else lambda: None
+    try:
+        made, certificate = certification(
+            loaded,
+            data,
+            tasks,
+            confidence=confidence,
+            target=target,
+            curve=folder is not None,
+            device=device,
+            seed=seed,
+        )
+        if folder is not None:
+            page = render_certificate(certificate)
+            if target is not None:
+                made.card["command"] = command
+                made.save(folder)
+                hashes = {**certificate.release, "sha256": made.card["sha256"]}
+                certificate = replace(certificate, release=hashes)
+            certificate.save(folder / "certificate.json")
+            write_text(folder / "certificate.html", page)
+    except BaseException:
+        undo()
+        raise
+    return certificate
