@@ -15,10 +15,21 @@ from privet.core.errors import missing_package
 from privet.core.version import __version__
 
 if TYPE_CHECKING:
-    from privet.auditing.audit import audit
+    from privet.adversaries.adversary import Adversary
+    from privet.adversaries.registry import ADVERSARIES
+    from privet.auditing.batteries import BATTERIES, Battery
+    from privet.auditing.int8 import export_int8
+    from privet.benchmarking.bench import bench
+    from privet.commands.apply import apply
+    from privet.commands.audit import audit
+    from privet.commands.certify import certify
+    from privet.commands.compare import compare
+    from privet.commands.learn import learn
     from privet.core.errors import PrivetError
     from privet.data.dataset import Attribute, Dataset
-    from privet.data.sources import load
+    from privet.data.show import show
+    from privet.data.sources import SOURCES, load
+    from privet.evidence.certificate.values import Certification
     from privet.evidence.figures import Audit
     from privet.methods.cloak import Cloak
     from privet.methods.codebook import Codebook
@@ -30,6 +41,7 @@ if TYPE_CHECKING:
     from privet.methods.hedge import Hedge
     from privet.methods.hybrid import Hybrid
     from privet.methods.leace import LEACE
+    from privet.methods.method import Method
     from privet.methods.microaggregation import Microaggregation
     from privet.methods.noisy import Noisy
     from privet.methods.registry import METHODS
@@ -38,40 +50,77 @@ if TYPE_CHECKING:
     from privet.methods.unoise import UNoise
     from privet.release.release import Release
     from privet.reporting.page import report
+    from privet.studies.demo import demo
+    from privet.studies.study import Study
     from privet.train.game import Run
 
 _HOME = {
-    "load": "data.sources",
-    "Dataset": "data.dataset",
-    "Attribute": "data.dataset",
-    "METHODS": "methods.registry",
-    "Hedge": "methods.hedge",
-    "Codebook": "methods.codebook",
-    "TIPRDC": "methods.tiprdc",
-    "Confusion": "methods.confusion",
-    "GAP": "methods.gap",
-    "Collaborative": "methods.collaborative",
-    "Cloak": "methods.cloak",
-    "Shredder": "methods.shredder",
-    "UNoise": "methods.unoise",
-    "LEACE": "methods.leace",
-    "Noisy": "methods.noisy",
-    "DP": "methods.dp",
-    "Encoder": "methods.encoder",
-    "Hybrid": "methods.hybrid",
-    "Microaggregation": "methods.microaggregation",
-    "Run": "train.game",
-    "Release": "release.release",
-    "audit": "auditing.audit",
-    "Audit": "evidence.figures",
-    "report": "reporting.page",
-    "PrivetError": "core.errors",
+    "load": "privet.data.sources",
+    "SOURCES": "privet.data.sources",
+    "Dataset": "privet.data.dataset",
+    "Attribute": "privet.data.dataset",
+    "show": "privet.data.show",
+    "learn": "privet.commands.learn",
+    "Run": "privet.train.game",
+    "Release": "privet.release.release",
+    "apply": "privet.commands.apply",
+    "audit": "privet.commands.audit",
+    "Audit": "privet.evidence.figures",
+    "Battery": "privet.auditing.batteries",
+    "BATTERIES": "privet.auditing.batteries",
+    "certify": "privet.commands.certify",
+    "Certification": "privet.evidence.certificate.values",
+    "report": "privet.reporting.page",
+    "compare": "privet.commands.compare",
+    "Study": "privet.studies.study",
+    "export_int8": "privet.auditing.int8",
+    "demo": "privet.studies.demo",
+    "bench": "privet.benchmarking.bench",
+    "Method": "privet.methods.method",
+    "METHODS": "privet.methods.registry",
+    "Hedge": "privet.methods.hedge",
+    "Codebook": "privet.methods.codebook",
+    "TIPRDC": "privet.methods.tiprdc",
+    "Confusion": "privet.methods.confusion",
+    "GAP": "privet.methods.gap",
+    "Collaborative": "privet.methods.collaborative",
+    "Cloak": "privet.methods.cloak",
+    "Shredder": "privet.methods.shredder",
+    "UNoise": "privet.methods.unoise",
+    "LEACE": "privet.methods.leace",
+    "Noisy": "privet.methods.noisy",
+    "DP": "privet.methods.dp",
+    "Encoder": "privet.methods.encoder",
+    "Hybrid": "privet.methods.hybrid",
+    "Microaggregation": "privet.methods.microaggregation",
+    "Adversary": "privet.adversaries.adversary",
+    "ADVERSARIES": "privet.adversaries.registry",
+    "PrivetError": "privet.core.errors",
 }
 
 __all__ = [
     "load",
+    "SOURCES",
     "Dataset",
     "Attribute",
+    "show",
+    "learn",
+    "Run",
+    "Release",
+    "apply",
+    "audit",
+    "Audit",
+    "Battery",
+    "BATTERIES",
+    "certify",
+    "Certification",
+    "report",
+    "compare",
+    "Study",
+    "export_int8",
+    "demo",
+    "bench",
+    "Method",
     "METHODS",
     "Hedge",
     "Codebook",
@@ -88,11 +137,8 @@ __all__ = [
     "Encoder",
     "Hybrid",
     "Microaggregation",
-    "Run",
-    "Release",
-    "audit",
-    "Audit",
-    "report",
+    "Adversary",
+    "ADVERSARIES",
     "PrivetError",
     "__version__",
 ]
@@ -102,7 +148,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'privet' has no attribute '{name}'")
     try:
-        return getattr(import_module(f"privet.{_HOME[name]}"), name)
+        return getattr(import_module(_HOME[name]), name)
     except ModuleNotFoundError as error:
         raise missing_package(error) from error
 

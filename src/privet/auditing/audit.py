@@ -54,8 +54,6 @@ from privet.nets.mask import Spread
 from privet.release.foreign import from_function
 from privet.release.release import Release
 
-__all__ = ["BATTERIES", "Battery", "audit"]
-
 WIDEST = 1024
 """Numbers in a release whose covariance is still worth computing."""
 GONE = (

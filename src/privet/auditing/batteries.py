@@ -75,7 +75,8 @@ def find_battery(battery: str | Battery) -> Battery:
         return battery
     if battery not in BATTERIES:
         raise unknown("battery", battery, BATTERIES)
-    return BATTERIES[battery].plus(*(kind() for kind in ADVERSARIES.from_outside.values()))
+    outside = (kind() for kind in ADVERSARIES.from_outside.values())
+    return replace(BATTERIES[battery], name=battery).plus(*outside)
 
 
 BATTERIES: dict[str, Battery] = {

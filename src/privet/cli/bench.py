@@ -35,25 +35,18 @@ def bench(
 ) -> None:
     """How fast Privet is: ratios to named references that take turns with it in the same run. A
     minute or two."""
-    from privet.benchmarking.cases import CASES
-    from privet.benchmarking.ratios import check, machine, measure, read_stored, save, store
-    from privet.core.errors import unknown
+    from privet.benchmarking.bench import bench as run
+    from privet.benchmarking.ratios import machine
 
-    for name in names or []:
-        if name not in CASES:
-            raise unknown("case", name, CASES)
-    limits = read_stored(stored, list(CASES)) if stored else {}
-    found = []
-    for name in names or CASES:
-        found.append(measure(CASES[name], turns, lambda ratio: not check([ratio], limits)))
-        out.print(found[-1].line, markup=False)
-    here = machine()
-    out.print(", ".join(f"{key} {value}" for key, value in here.items()), markup=False)
-    if target is not None:
-        save(target, found)
-    if keep is not None:
-        store(keep, found)
-    slower = check(found, limits)
+    _, slower = run(
+        names or (),
+        turns=turns,
+        out=target,
+        stored=stored,
+        keep=keep,
+        each=lambda ratio: out.print(ratio.line, markup=False),
+    )
+    out.print(", ".join(f"{key} {value}" for key, value in machine().items()), markup=False)
     for line in slower:
         out.print(line, markup=False)
     if slower:

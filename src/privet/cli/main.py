@@ -74,7 +74,7 @@ def demo(
 ) -> None:
     """The whole story on built-in data: learn a release, attack it, write a report. About two
     minutes."""
-    from privet.studies.demo import run
+    from privet.studies.demo import demo as run
 
     out.print(f"Open the report:  {run(folder, seed, device, records)}", markup=False)
 
@@ -390,9 +390,9 @@ def compare(
 ) -> None:
     """Learn and attack methods at several budgets; write the frontier of what leaks against what is
     of use."""
-    from privet.scale.ray_cells import crew
+    from privet.commands.compare import compare as run
     from privet.studies.arguments import asked, seconds
-    from privet.studies.compare import compare_to, ending, interruptible
+    from privet.studies.compare import ending
 
     study = asked(
         recipe,
@@ -407,17 +407,15 @@ def compare(
         battery=battery,
         schema=schema,
     )
-    limit = None if time_limit is None else seconds(time_limit)
-    with interruptible(), crew(ray, workers, device) as staff:
-        found = compare_to(
-            folder,
-            study,
-            workers=staff.workers,
-            time_limit=limit,
-            device=staff.device,
-            hire=staff.hire,
-            command=command_line(),
-        )
+    found = run(
+        study,
+        folder,
+        workers=workers,
+        time_limit=None if time_limit is None else seconds(time_limit),
+        device=device,
+        ray=ray,
+        command=command_line(),
+    )
     out.print(ending(found, folder), markup=False)
     if found.stopped or found.count("failed"):
         raise typer.Exit(130 if found.stopped else 1)

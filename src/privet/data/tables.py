@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from privet.core.errors import PrivetError
 from privet.data.assemble import assemble, check_columns
 from privet.data.cache import content_of, digest
-from privet.data.column_roles import Choice, choose, roles_of
+from privet.data.column_roles import Choice, Role, choose, roles_of
 from privet.data.dataset import Dataset
 from privet.data.packing import Picture, pack
 from privet.data.schema_file import Layout
@@ -27,7 +27,7 @@ _ROWS_AT_ONCE = 64
 def read_csv(path: Path, layout: Layout, progress: bool = True) -> Dataset:
     frame = csv_frame(path)
     check_columns(layout, frame.columns, path.name)
-    roles = {column: "plain" for column in frame.columns if column not in layout.drop}
+    roles: dict[str, Role] = {c: "plain" for c in frame.columns if c not in layout.drop}
     return _finish(path, choose(roles, frame, layout, path.name), frame, layout, content_of([path]))
 
 
@@ -41,7 +41,7 @@ def from_frame(frame: pd.DataFrame, layout: Layout | None = None, name: str = "f
     layout = layout or Layout()
     plain = frame.reset_index(drop=True).rename(columns=str)
     check_columns(layout, plain.columns, name)
-    roles = {column: "plain" for column in plain.columns if column not in layout.drop}
+    roles: dict[str, Role] = {c: "plain" for c in plain.columns if c not in layout.drop}
     rows = pd.util.hash_pandas_object(plain, index=False).to_numpy().tobytes()
     content = hashlib.sha256(rows + "\0".join(plain.columns).encode()).hexdigest()
     return _finish(Path(name), choose(roles, plain, layout, name), plain, layout, content)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -129,4 +130,4 @@ class NoiseMap(nn.Module):
 
 def noise_map(schema: Schema, size: str, loud: float) -> NoiseMap:
     """For pictures of `schema`."""
-    return NoiseMap(schema.shape, size, loud)
+    return NoiseMap(cast(Sequence[int], schema.shape), size, loud)

@@ -27,8 +27,14 @@ from privet.train.game import Run
 PRIVATE, TASK = "beard", "hat"
 
 
-def run(folder: Path, seed: int = 0, device: str = "auto", records: int = 4000) -> Path:
-    """Returns the path of the report."""
+def demo(folder: Path, seed: int = 0, device: str = "auto", records: int = 4000) -> Path:
+    """Tell the whole story on drawn portraits, and return the path of the report.
+
+    folder: where releases, audits and pages go.
+    seed: of the drawings and of everything that is learned.
+    device: cpu, cuda or auto.
+    records: how many portraits to draw.
+    """
     writable_folder(folder)
     console.print(f"Drawing {records:,} portraits of people who do not exist ...")
     data = portraits(records, seed)

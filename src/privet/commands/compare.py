@@ -1,0 +1,44 @@
+"""`privet compare`: learn and attack the cells of a study, here or on a Ray cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from privet.scale.ray_cells import crew
+from privet.studies.compare import Comparison, compare_to, interruptible
+from privet.studies.study import Study
+
+
+def compare(
+    study: Study,
+    out: str | Path,
+    *,
+    workers: int | None = None,
+    time_limit: float | None = None,
+    device: str = "auto",
+    ray: str | None = None,
+    command: str | None = None,
+) -> Comparison:
+    """Learn and attack every cell of `study`; write frontier.parquet, frontier.html and table.md.
+
+    The same call goes on where another was stopped or killed.
+
+    study: methods, budgets, seeds and questions (`privet.Study`, or a recipe by
+        `privet.studies.recipes.recipe`).
+    out: the folder for the cells and the results.
+    workers: how many processes work at the same time.
+    time_limit: seconds after which no new work is begun.
+    device: cpu, cuda or auto.
+    ray: the address of a Ray cluster whose tasks do the work.
+    command: what the page says the command was.
+    """
+    with interruptible(), crew(ray, workers, device) as staff:
+        return compare_to(
+            Path(out),
+            study,
+            workers=staff.workers,
+            time_limit=time_limit,
+            device=staff.device,
+            hire=staff.hire,
+            command=command,
+        )
