@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from privet import core
 from privet.core.errors import PrivetError
 from privet.core.registry import Registry
 
@@ -67,7 +68,8 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     target = ["--no-build-isolation", "--target", str(site), str(source)]
     subprocess.run([*install, *target], check=True, timeout=300)
-    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    ours = Path(core.__file__).parents[2]
+    path = os.pathsep.join([str(site), str(ours)])
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
 
@@ -89,9 +91,20 @@ def test_an_outside_method_adversary_and_source_are_used_like_our_own(
     assert card["method"] == "half"
     privet(outside, tmp_path, "audit", "r", "--data", "coins:400", "--utility", "y", "--out", "a")
     found = json.loads((tmp_path / "a" / "audit.json").read_text())
-    tried = {one["adversary"] for one in found["readings"][0]["findings"]}
+    tried = {one["adversary"] for one in found["readings"][0]["released"]}
     assert "threshold" in tried and found["battery"] == "quick"
-    words = ("--data", "coins:400", "--private", "u", "--methods", "half", "--budgets", "40")
+    words = (
+        "--data",
+        "coins:400",
+        "--private",
+        "u",
+        "--utility",
+        "y",
+        "--methods",
+        "half",
+        "--budgets",
+        "40",
+    )
     privet(outside, tmp_path, "compare", *words, "--battery", "lean", "--out", "c")
     assert "Half" in (tmp_path / "c" / "frontier.html").read_text()
 

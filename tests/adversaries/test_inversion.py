@@ -14,7 +14,7 @@ import pytest
 from privet.adversaries.inversion import embed, inversion
 from privet.adversaries.logistic import Logistic
 from privet.auditing.batteries import BATTERIES, Battery
-from privet.commands.audit import audit
+from privet.commands.audit import FileOptions, audit
 from privet.commands.learn import learn
 from privet.core.errors import PrivetError
 from privet.data.dataset import Dataset
@@ -223,7 +223,14 @@ def test_the_audit_asks_embeddings_which_words_were_in_the_texts_beside_them(
     assert f1.low > f1.chance + 0.05
     assert both.rebuilt[1].value == pytest.approx(bare.rebuilt[0].value, abs=0.1)
     with pytest.raises(PrivetError, match="no column of texts called 'y'"):
-        audit(vectors, private=["u"], text="y", battery="one", device="cpu", out=tmp_path / "c")
+        audit(
+            vectors,
+            private=["u"],
+            files=FileOptions(text="y"),
+            battery="one",
+            device="cpu",
+            out=tmp_path / "c",
+        )
 
 
 def test_texts_that_were_released_are_audited(
@@ -264,7 +271,7 @@ def test_texts_that_were_released_are_audited(
         audit(
             tmp_path / "plain.parquet",
             private=["u"],
-            text="words",
+            files=FileOptions(text="words"),
             battery="one",
             device="cpu",
             out=tmp_path / "c",

@@ -215,6 +215,7 @@ def audit(
 ) -> None:
     """Attack a release with people it has not seen; write audit.json, report.html and
     summary.md."""
+    from privet.commands.audit import FileOptions
     from privet.commands.audit import audit as run
     from privet.release.foreign_texts import words_told
     from privet.reporting.certificate import headline
@@ -227,9 +228,7 @@ def audit(
         battery=battery,
         private=private,
         out=folder,
-        card=card,
-        schema=schema,
-        text=text,
+        files=FileOptions(schema, card, text),
         raw_from=raw_from,
         seed=seed,
         device=device,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from privet.auditing.audit import audit as attack
 from privet.auditing.batteries import Battery, find_battery
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder, write_text
 from privet.core.names import names
-from privet.data.dataset import Dataset
+from privet.data.dataset import Array, Dataset
 from privet.data.schema_file import read_layout
 from privet.data.sources import load
 from privet.evidence.figures import Audit
@@ -20,39 +21,52 @@ from privet.release.release import Release
 from privet.reporting.markdown import summary
 from privet.reporting.page import report
 
+AnyRelease = Release | Callable[[Array], Array]
+
+
+class FileOptions(NamedTuple):
+    """How `privet.audit` reads files, where their names do not say it."""
+
+    schema: str | Path | None = None
+    """A TOML file that says what the columns are."""
+    card: Path | None = None
+    """A JSON file that says how an ONNX file takes its records."""
+    text: str | None = None
+    """The column of texts that are released as they are, or that vectors stand for; of the latter
+    it is asked too which words were in them."""
+
 
 def audit(
-    release: str | Path | Release,
+    release: str | Path | AnyRelease,
     data: str | Path | Dataset | None = None,
     utility: str | Iterable[str] = (),
-    *,
     battery: str | Battery = "quick",
+    *,
     private: str | Iterable[str] = (),
     out: str | Path | None = None,
-    card: Path | None = None,
-    schema: str | Path | None = None,
-    text: str | None = None,
+    files: FileOptions | None = None,
     raw_from: str | Path | Audit | None = None,
     seed: int = 0,
     device: str = "auto",
+    progress: bool = True,
+    rebuild: bool = True,
 ) -> Audit:
     """Attack `release` with people it has not seen, and report the strongest adversary.
 
-    release: a Release, the folder of one, an ONNX file, or a parquet file of records that are
-        already released.
+    release: a Release, the folder of one, an ONNX file, a parquet file of records that are already
+        released, or a Python function from encoded records to numbers.
     data: the records to attack with, as `privet.load` takes them, or a Dataset; not for a parquet
         file, which holds its own labels.
     utility: tasks to try on the released records.
     battery: quick, lean, standard, strong, or a Battery of your own.
     private: what must not be readable, where the release's own card does not say.
     out: a folder for audit.json, report.html and summary.md.
-    card: a JSON file that says how an ONNX file takes its records.
-    schema: a TOML file that says what the columns are.
-    text: the column of texts that are released as they are, or that vectors stand for; of the
-        latter it is asked too which words were in them.
+    files: how to read files, where their names do not say it.
     raw_from: an earlier audit of the same data, to take the figures on raw records from.
     seed: on one machine's CPU the same seed gives the same figures.
     device: cpu, cuda or auto.
+    progress: whether to show a bar.
+    rebuild: whether decoders try to rebuild records.
 
     >>> import privet
     >>> release = privet.LEACE().fit(privet.load("toy:gaussian"), private=["u"])
@@ -63,15 +77,15 @@ def audit(
     'u'
     """
     chosen, hidden, tasks = find_battery(battery), names(private), names(utility)
+    files = files or FileOptions()
     if isinstance(raw_from, str | Path):
         raw_from = Audit.load(raw_from)
     bare = isinstance(release, str | Path) and Path(release).suffix == ".parquet"
     place = release if bare else data
-    release, data = _release_and_data(release, data, hidden, tasks, card, schema, text)
-    release.schema.check(data)
+    release, data = _release_and_data(release, data, hidden, tasks, files)
     texts = None
     if data.modality != "text" and isinstance(place, str | Path):
-        texts = texts_beside(place, data, text)
+        texts = texts_beside(place, data, files.text)
     undo = writable_folder(Path(out)) if out is not None else lambda: None
     try:
         result = attack(
@@ -82,9 +96,10 @@ def audit(
             private=hidden,
             seed=seed,
             device=device,
+            progress=progress,
             raw_from=raw_from,
             raw=not bare,
-            rebuild=not bare,
+            rebuild=rebuild and not bare,
             texts=texts,
         )
         if out is not None:
@@ -99,34 +114,36 @@ def audit(
 
 
 def _release_and_data(
-    release: str | Path | Release,
+    release: str | Path | AnyRelease,
     data: str | Path | Dataset | None,
     private: list[str],
     utility: list[str],
-    card: Path | None,
-    schema: str | Path | None,
-    text: str | None,
-) -> tuple[Release, Dataset]:
-    path = Path() if isinstance(release, Release) else Path(release)
+    files: FileOptions,
+) -> tuple[AnyRelease, Dataset]:
+    path = Path(release) if isinstance(release, str | Path) else Path()
     if path.suffix == ".parquet":
         if data is not None:
             raise PrivetError(
                 f"{path.name} holds released records with their labels: leave out --data."
             )
-        return from_vectors(path, private, utility, read_layout(schema), text)
+        return from_vectors(path, private, utility, read_layout(files.schema), files.text)
     if data is None:
         raise PrivetError("Say which data to attack the release with: --data SPEC.")
+    if not isinstance(data, Dataset):
+        data = load(data, files.schema)
     if path.suffix == ".onnx":
-        data = data if isinstance(data, Dataset) else load(data, schema)
-        return from_onnx(path, data, private, card, utility), data
-    if card is not None:
+        release = from_onnx(path, data, private, files.card, utility)
+    elif files.card is not None:
         raise PrivetError(
             "--card is for an ONNX file from elsewhere; a release folder has its own card."
         )
-    release = release if isinstance(release, Release) else Release.load(path)
-    if absent := set(private) - set(release.private):
-        raise PrivetError(
-            f"The release does not say that it hides '{min(absent)}': it hides "
-            f"{', '.join(release.private) or 'nothing'}."
-        )
-    return release, data if isinstance(data, Dataset) else load(data, schema)
+    elif isinstance(release, str | Path):
+        release = Release.load(path)
+        if absent := set(private) - set(release.private):
+            raise PrivetError(
+                f"The release does not say that it hides '{min(absent)}': it hides "
+                f"{', '.join(release.private) or 'nothing'}."
+            )
+    if isinstance(release, Release):
+        release.schema.check(data)
+    return release, data
