@@ -11,11 +11,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from privet.cli.bench import mount as mount_bench
-from privet.cli.exchange import mount
-from privet.cli.export import mount as mount_export
-from privet.cli.language import lm_app
-from privet.cli.words import mount as mount_words
 from privet.core.errors import PrivetError, missing_package
 from privet.core.names import names
 
