@@ -24,8 +24,9 @@ from PIL import Image
 from world import port
 
 from privet.data.portraits.source import portraits
-from privet.exchange.collector.app import Collector, create_app
+from privet.exchange.collector.app import create_app
 from privet.exchange.collector.blobs import open_blobs
+from privet.exchange.collector.collector import Collector
 from privet.exchange.collector.limits import Limits
 from privet.exchange.collector.store import Store
 from privet.exchange.collector.watch import Watch

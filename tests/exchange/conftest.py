@@ -19,8 +19,9 @@ from fastapi.testclient import TestClient
 from PIL import Image
 from world import Postgres, World, bearer, binaries, headers, postgres
 
-from privet.exchange.collector.app import PAGES, Collector, create_app
+from privet.exchange.collector.app import create_app
 from privet.exchange.collector.blobs import open_blobs
+from privet.exchange.collector.collector import PAGES, Collector
 from privet.exchange.collector.limits import Limits
 from privet.exchange.collector.store import Store
 from privet.exchange.collector.watch import Watch

@@ -13,8 +13,9 @@ from world import KEYS, World, bearer, port, world
 
 from conftest import begin
 from privet.core.errors import PrivetError
-from privet.exchange.collector.app import Collector, create_app
+from privet.exchange.collector.app import create_app
 from privet.exchange.collector.blobs import Disk
+from privet.exchange.collector.collector import Collector
 from privet.exchange.collector.retention import sweep, tidy
 from privet.exchange.collector.serve import serve
 from privet.exchange.collector.store import Store

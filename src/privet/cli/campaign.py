@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from privet.core.errors import EXTRAS, PrivetError, missing_extra
+from privet.core.home import home_folder
 
 out = Console(soft_wrap=True, highlight=False)
 
@@ -109,7 +110,7 @@ def create(
             folder,
             wishes,
             token_of(token),
-            identity or campaigns.home() / "owner.key",
+            identity or home_folder() / "owner.key",
             decoder=decoder,
             audit=audit,
             report=report,

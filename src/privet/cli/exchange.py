@@ -11,6 +11,7 @@ import typer
 
 from privet.cli.campaign import campaign_app, extra, out
 from privet.core.errors import PrivetError
+from privet.core.home import home_folder
 
 
 def serve(
@@ -105,22 +106,21 @@ def share(
 ) -> None:
     """Take part in a campaign: run its release here, see what leaves, and send only that."""
     with extra("Taking part"):
-        from privet.exchange.owner.campaigns import home
         from privet.exchange.participant import sentences as words
         from privet.exchange.participant.outbox import Outbox
         from privet.exchange.participant.share import fetch, flush, is_known, prepare, send
         from privet.exchange.protocol.client import Client, Link
 
-        outbox = Outbox(home())
+        outbox = Outbox(home_folder())
         if retry:
-            out.print(words.sent(flush(outbox, cache(Client)), home()), markup=False)
+            out.print(words.sent(flush(outbox, cache(Client)), home_folder()), markup=False)
             return
         if link is None or not files:
             raise PrivetError("Give a campaign's link and files to take part with, or --retry.")
         where = Link.parse(link)
         with Client(where.server) as client:
-            campaign = fetch(where, client, home() / "known", fingerprint)
-            out.print(words.about(campaign, is_known(campaign, home())), markup=False)
+            campaign = fetch(where, client, home_folder() / "known", fingerprint)
+            out.print(words.about(campaign, is_known(campaign, home_folder())), markup=False)
             records = prepare(campaign, files, label or [], column)
             out.print(words.leaves(campaign, records), markup=False)
             if dry_run:
@@ -132,7 +132,7 @@ def share(
                 out.print("Nothing was sent.")
                 return
             result = send(campaign, records, outbox, client)
-    out.print(words.sent(result, home()), markup=False)
+    out.print(words.sent(result, home_folder()), markup=False)
     if result.refused or result.waiting:
         raise typer.Exit(1)
 
@@ -153,13 +153,12 @@ def withdraw(
 ) -> None:
     """Take back what was sent: the collector deletes it at once."""
     with extra("Withdrawing"):
-        from privet.exchange.owner.campaigns import home
         from privet.exchange.participant import sentences as words
         from privet.exchange.participant.outbox import Outbox
         from privet.exchange.participant.outbox import withdraw as take_back
         from privet.exchange.protocol.client import Client, Link
 
-        outbox = Outbox(home())
+        outbox = Outbox(home_folder())
         if show_:
             for one in outbox.kept():
                 out.print(words.receipt(one), markup=False)

@@ -11,6 +11,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from privet.cli.bench import mount as mount_bench
+from privet.cli.exchange import mount as mount_exchange
+from privet.cli.export import mount as mount_export
+from privet.cli.language import lm_app
+from privet.cli.words import mount as mount_words
 from privet.core.errors import PrivetError, missing_package
 from privet.core.names import names
 
@@ -453,6 +458,13 @@ def apply(
 
     written = run(release, inputs, target, keep=keep, column=column, ray=ray)
     out.print(f"Released:  {written}", markup=False)
+
+
+mount_exchange(app)
+app.add_typer(lm_app, name="lm")
+mount_words(app)
+mount_bench(app)
+mount_export(app)
 
 
 def command_line() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -99,3 +99,10 @@ class PartAnswer(BaseModel):
 CampaignID = Annotated[str, StringConstraints(pattern=ID)]
 SubmissionID = Annotated[str, StringConstraints(pattern=ID)]
 Secret = Annotated[str, StringConstraints(pattern=SHA256)]
+
+BYTES = "application/octet-stream"
+BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": Problem} for status in (*statuses, 403, 408, 413, 415, 422, 429, 503)}

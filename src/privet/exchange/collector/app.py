@@ -11,7 +11,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -24,77 +23,19 @@ from starlette.exceptions import HTTPException
 
 from privet.core.errors import PrivetError
 from privet.core.version import __version__
-from privet.exchange.collector.blobs import Blob, Blobs, Full, Missing
-from privet.exchange.collector.commits import Commits, Refused
-from privet.exchange.collector.limits import REPORT_POLICY, Guard, Limits
-from privet.exchange.collector.retention import EVERY, pair, sweep, tidy
-from privet.exchange.collector.store import PARTS, Bearer, Store
-from privet.exchange.collector.watch import Watch
+from privet.exchange.collector import owner_routes, participant_routes
+from privet.exchange.collector.blobs import Blob, Full, Missing
+from privet.exchange.collector.collector import Collector
+from privet.exchange.collector.commits import Refused
+from privet.exchange.collector.limits import REPORT_POLICY, Guard
+from privet.exchange.collector.retention import EVERY, tidy
+from privet.exchange.collector.store import PARTS
 from privet.exchange.protocol import manifest as manifests
-from privet.exchange.protocol.manifest import Manifest
 
-PAGES = Path(__file__).parent.parent / "pages"
 BUILD = "There is a page for this too, once the collector's operator has built it with  make web.\n"
 
 
-@dataclass
-class Collector:
-    """What every answer needs."""
-
-    store: Store
-    blobs: Blobs
-    watch: Watch = field(default_factory=Watch)
-    limits: Limits = field(default_factory=Limits)
-    open_metrics: bool = False
-    """Whether /metrics needs no operator's token."""
-    pages: Path = PAGES
-    _manifests: dict[str, Manifest] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.commits = Commits(self.store, self.blobs, self.watch.heard())
-
-    def start(self) -> None:
-        """Only one server uses the blobs on a disk, so what has no row now will never have one."""
-        pair(self.store, self.blobs)
-        swept = sweep(self.store, self.blobs, self.watch, self.blobs.young)
-        self.commits.start()
-        self.watch.say("started", version=__version__, swept=swept)
-
-    def stop(self) -> None:
-        self.commits.stop()
-        self.blobs.close()
-        self.store.engine.dispose()
-        self.watch.say("stopped")
-
-    def manifest(self, campaign: str) -> Manifest | None:
-        """A manifest never changes, so it is read once."""
-        if campaign not in self._manifests:
-            row = self.store.campaign(campaign)
-            if row is None:
-                return None
-            if len(self._manifests) > 1000:
-                self._manifests.clear()
-            self._manifests[campaign] = manifests.read(row.manifest, row.signature)
-        return self._manifests[campaign]
-
-    def bearer(self, request: Request, *scopes: str, campaign: str | None = None) -> Bearer:
-        """Whoever asks, if the token is of one of these scopes and, unless it is the operator's,
-        for this campaign."""
-        kind, _, text = request.headers.get("authorization", "").partition(" ")
-        found = self.store.bearer(text.strip()) if kind.lower() == "bearer" else None
-        if found is None:
-            raise Refused(401, "A valid token is needed.")
-        if found.scope not in scopes or (
-            found.scope != "operator" and campaign is not None and found.campaign != campaign
-        ):
-            raise Refused(403, "This token is not for that.")
-        return found
-
-
 def create_app(collector: Collector) -> FastAPI:
-    from privet.exchange.collector import owner_routes as owners
-    from privet.exchange.collector import participant_routes as participants
-
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         await run_in_threadpool(collector.start)
@@ -115,8 +56,8 @@ def create_app(collector: Collector) -> FastAPI:
         redoc_url=None,
         description="Takes records that a release has let through, sealed to their campaign's owner, and lets participants take them back.",
     )
-    app.include_router(participants.router(collector), prefix="/v1", tags=["participants"])
-    app.include_router(owners.router(collector), prefix="/v1", tags=["owners"])
+    app.include_router(participant_routes.router(collector), prefix="/v1", tags=["participants"])
+    app.include_router(owner_routes.router(collector), prefix="/v1", tags=["owners"])
     _watched(app, collector)
     _pages(app, collector.pages)
     _report(app, collector)

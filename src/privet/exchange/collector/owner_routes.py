@@ -14,6 +14,8 @@ from starlette.concurrency import run_in_threadpool
 
 from privet.core.errors import PrivetError
 from privet.exchange.collector.answers import (
+    BINARY,
+    BYTES,
     CampaignID,
     Created,
     Figures,
@@ -25,11 +27,11 @@ from privet.exchange.collector.answers import (
     Secret,
     Summary,
     TokenAnswer,
+    problems,
 )
-from privet.exchange.collector.app import Collector
 from privet.exchange.collector.blobs import Blob, Missing
+from privet.exchange.collector.collector import Collector
 from privet.exchange.collector.commits import Refused
-from privet.exchange.collector.participant_routes import BINARY, problems
 from privet.exchange.collector.store import DAY, PARTS, now
 from privet.exchange.protocol import manifest as manifests
 
@@ -49,9 +51,7 @@ def router(collector: Collector) -> APIRouter:
         status_code=201,
         response_model=PartAnswer,
         responses=problems(401, 507),
-        openapi_extra={
-            "requestBody": {"required": True, "content": {"application/octet-stream": BINARY}}
-        },
+        openapi_extra={"requestBody": {"required": True, "content": {BYTES: BINARY}}},
     )
     async def put_part(request: Request, sha256: Secret) -> PartAnswer:
         """A part of a release, before the campaign that names it. Operator's token."""
@@ -162,7 +162,7 @@ def router(collector: Collector) -> APIRouter:
     @routes.get(
         "/campaigns/{campaign}/records",
         response_class=Response,
-        responses={200: {"content": {"application/octet-stream": BINARY}}, **problems(401, 404)},
+        responses={200: {"content": {BYTES: BINARY}}, **problems(401, 404)},
     )
     def records(
         request: Request, campaign: CampaignID, after: Number = 0, most: Most = 500
@@ -183,7 +183,7 @@ def router(collector: Collector) -> APIRouter:
                 break
         more = last is not None and (last != rows[-1].number or len(rows) == most)
         headers = {"privet-next": str(last)} if more else {}
-        return Response(b"".join(parts), media_type="application/octet-stream", headers=headers)
+        return Response(b"".join(parts), media_type=BYTES, headers=headers)
 
     @routes.get(
         "/campaigns/{campaign}/gone", response_model=list[GoneAnswer], responses=problems(401, 404)

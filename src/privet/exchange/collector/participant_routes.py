@@ -19,24 +19,24 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from privet.exchange.collector.answers import (
+    BINARY,
+    BYTES,
     CampaignID,
-    Problem,
     ReceiptAnswer,
     Secret,
     Signed,
     SubmissionID,
+    problems,
 )
-from privet.exchange.collector.app import Collector
 from privet.exchange.collector.blobs import Blob, blob_name
+from privet.exchange.collector.collector import Collector
 from privet.exchange.collector.commits import Offer, Refused
 from privet.exchange.collector.limits import TooLong
 from privet.exchange.collector.store import PARTS, digest, token_name
 from privet.exchange.protocol.checks import check_open, check_sealed
-from privet.exchange.protocol.envelope import most_bytes
+from privet.exchange.protocol.envelope import MEDIA_TYPES, most_bytes
 from privet.exchange.protocol.manifest import ID, SHA256, Manifest
 
-SEALED = "application/vnd.privet.sealed"
-OPEN = "application/vnd.privet.record"
 LARGE = 64 * 1024
 """Bytes from which a record is checked outside the event loop."""
 
@@ -75,12 +75,6 @@ DOCUMENTED = [
     for name, pattern, needed, what in HEADERS
 ]
 
-BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
-
-
-def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"model": Problem} for status in (*statuses, 403, 408, 413, 415, 422, 429, 503)}
-
 
 def router(collector: Collector) -> APIRouter:
     routes = APIRouter()
@@ -99,7 +93,7 @@ def router(collector: Collector) -> APIRouter:
     @routes.get(
         "/parts/{sha256}",
         response_class=Response,
-        responses={200: {"content": {"application/octet-stream": BINARY}}, **problems(404)},
+        responses={200: {"content": {BYTES: BINARY}}, **problems(404)},
     )
     def part(sha256: Secret) -> Response:
         """A part of a release - card, graph, decoder or audit - by its SHA-256: check it."""
@@ -110,7 +104,7 @@ def router(collector: Collector) -> APIRouter:
             "cache-control": "public, max-age=31536000, immutable",
             "content-disposition": "attachment",
         }
-        return Response(content, media_type="application/octet-stream", headers=headers)
+        return Response(content, media_type=BYTES, headers=headers)
 
     @routes.post(
         "/campaigns/{campaign}/submissions",
@@ -121,7 +115,10 @@ def router(collector: Collector) -> APIRouter:
             **problems(401, 404, 409, 410, 507),
         },
         openapi_extra={
-            "requestBody": {"required": True, "content": {SEALED: BINARY, OPEN: BINARY}},
+            "requestBody": {
+                "required": True,
+                "content": dict.fromkeys(MEDIA_TYPES.values(), BINARY),
+            },
             "parameters": DOCUMENTED,
             "security": [{"HTTPBearer": []}, {}],
         },
@@ -141,10 +138,8 @@ def router(collector: Collector) -> APIRouter:
         if token is None and not person:
             raise Refused(422, "header privet-person: needed where there is no invitation.")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != (SEALED if manifest.mode == "sealed" else OPEN):
-            raise Refused(
-                415, f"This campaign takes {SEALED if manifest.mode == 'sealed' else OPEN}."
-            )
+        if kind != MEDIA_TYPES[manifest.mode]:
+            raise Refused(415, f"This campaign takes {MEDIA_TYPES[manifest.mode]}.")
         content = await _body(request, most_bytes(manifest.expect, manifest.mode == "sealed"))
         if len(content) > LARGE:
             await run_in_threadpool(_check, manifest, campaign, name, content)

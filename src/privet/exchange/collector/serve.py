@@ -10,8 +10,9 @@ from pathlib import Path
 import uvicorn
 
 from privet.core.errors import PrivetError
-from privet.exchange.collector.app import PAGES, Collector, create_app
+from privet.exchange.collector.app import create_app
 from privet.exchange.collector.blobs import open_blobs
+from privet.exchange.collector.collector import PAGES, Collector
 from privet.exchange.collector.limits import Limits
 from privet.exchange.collector.retention import pair
 from privet.exchange.collector.store import Store

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -197,12 +196,6 @@ def revoke(folder: Folder, token: str, client: Opener = Client) -> None:
 def tokens(folder: Folder, client: Opener = Client) -> list[dict[str, Any]]:
     with client(folder.link.server, folder.token) as speak:
         return list(speak.ask("GET", f"/v1/campaigns/{folder.link.campaign}/tokens").json())
-
-
-def home() -> Path:
-    """$PRIVET_HOME, or ~/.local/share/privet: receipts, records that wait to be sent, the owner's
-    signing key."""
-    return Path(os.environ.get("PRIVET_HOME") or Path.home() / ".local" / "share" / "privet")
 
 
 def _parts(

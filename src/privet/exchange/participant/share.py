@@ -30,7 +30,7 @@ from privet.exchange.participant.outbox import Outbox, Receipt
 from privet.exchange.protocol import manifest as manifests
 from privet.exchange.protocol.checks import check_envelope
 from privet.exchange.protocol.client import Client, Link, Offline, Rejected
-from privet.exchange.protocol.envelope import Envelope, Labels
+from privet.exchange.protocol.envelope import MEDIA_TYPES, Envelope, Labels
 from privet.exchange.protocol.manifest import Manifest
 from privet.exchange.protocol.seal import fingerprint, seal
 from privet.release.apply import PICTURES, expand
@@ -41,7 +41,6 @@ BATCH = 64
 AT_ONCE = 8
 """Records on their way at the same time."""
 Batch = tuple[Array, pd.DataFrame, list[str]]
-KINDS = {"sealed": "application/vnd.privet.sealed", "open": "application/vnd.privet.record"}
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ def send(campaign: Campaign, records: Sequence[Record], outbox: Outbox, client: 
             record.source,
             None,
             campaign.manifest.release.card,
-            KINDS[campaign.manifest.mode],
+            MEDIA_TYPES[campaign.manifest.mode],
             person,
             campaign.link.invite,
         )

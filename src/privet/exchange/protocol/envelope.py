@@ -21,6 +21,8 @@ from privet.core.errors import PrivetError
 from privet.exchange.protocol.manifest import Expect
 from privet.exchange.protocol.seal import OVERHEAD
 
+MEDIA_TYPES = {"sealed": "application/vnd.privet.sealed", "open": "application/vnd.privet.record"}
+"""Of a submission, by the campaign's mode."""
 MAGIC = b"PRIVET1\n"
 STEP = 512
 LONGEST_HEADER = 16 * STEP
