@@ -21,12 +21,11 @@ from privet.evidence.certificate.classes import binned, jointly, quantile_edges
 from privet.evidence.certificate.gaussian import (
     Certificate,
     certify,
-    curve,
     information,
     sentence,
     smallest_sigma,
 )
-from privet.evidence.certificate.smoothing import by_draws, on_grid
+from privet.evidence.certificate.smoothing import Draws, by_draws, on_grid
 from privet.evidence.certificate.symbols import certify_alphabet
 
 Array = npt.NDArray[Any]
@@ -75,7 +74,7 @@ def test_two_gaussians_are_told_apart_no_better_than_the_bound_says(d: int, gap:
     runs, truth = 10 if d == 2 else 50, exact(gap, 0.8)
     found = [
         certify(
-            *_order(normal(50, d, gap, seed), 0.8), "x", TWO, confidence=0.9, draws=FEW, seed=seed
+            *_order(normal(50, d, gap, seed), 0.8), "x", TWO, confidence=0.9, draws=Draws(FEW, seed)
         )
         for seed in range(runs)
     ]
@@ -149,7 +148,7 @@ def test_the_best_attack_does_not_beat_the_bound() -> None:
     """The likelihood ratio of the true laws, on many new people, against a bound from few."""
     for d, releases in ((1, 1), (3, 1), (2, 4)):
         codes, labels, person = normal(150, d, 1.0, seed=d)
-        c = certify(codes, 1.2, labels, person, "x", TWO, releases=releases, draws=FEW)
+        c = certify(codes, 1.2, labels, person, "x", TWO, releases=releases, draws=Draws(FEW))
         new, truth, _ = normal(20_000, d, 1.0, seed=100 + d)
         random = np.random.default_rng(7)
         seen = np.mean([new + 1.2 * random.normal(size=new.shape) for _ in range(releases)], axis=0)
@@ -178,7 +177,7 @@ def test_draws_and_grid_agree_within_their_errors(k: int) -> None:
     random = np.random.default_rng(k)
     codes, within = random.normal(size=(60, 2)), random.dirichlet(np.full(60, 0.5), k).T
     joint = within * random.dirichlet(np.ones(k))
-    even, real = by_draws(codes, within, joint, 0.4, 20_000, 0, 1e-3)
+    even, real = by_draws(codes, within, joint, 0.4, Draws(20_000), 1e-3)
     for drawn, grid in (
         (even, on_grid(codes, within / k, 0.4, 24)),
         (real, on_grid(codes, joint, 0.4, 24)),
@@ -222,7 +221,15 @@ def test_the_integral_is_never_above_transport(d: int, k: int) -> None:
     codes, labels, person = normal(80, d, 0.4, seed=d, k=k)
     for prior in (None, tuple(np.arange(1, k + 1) / sum(range(k + 1)))):
         smooth = certify(
-            codes, 0.7, labels, person, "x", THREE[:k], draws=20_000, compare=True, prior=prior
+            codes,
+            0.7,
+            labels,
+            person,
+            "x",
+            THREE[:k],
+            draws=Draws(20_000),
+            compare=True,
+            prior=prior,
         )
         coupled = certify(
             codes, 0.7, labels, person, "x", THREE[:k], method="transport", prior=prior
@@ -253,12 +260,18 @@ def test_transport_without_its_package_says_what_to_install(
 def test_order_and_names_do_not_matter_and_a_repeated_record_adds_nothing(d: int) -> None:
     codes, labels, _ = normal(60, d, 0.5)
     person = np.arange(120) // 4 * 2 + labels  # two records each
-    c = certify(codes, 1.0, labels, person, "x", TWO, draws=FEW)
+    c = certify(codes, 1.0, labels, person, "x", TWO, draws=Draws(FEW))
     moved = np.random.default_rng(3).permutation(120)
     named = np.array([f"person {999 - p}" for p in person])
-    again = certify(codes[moved], 1.0, labels[moved], named[moved], "x", TWO, draws=FEW)
+    again = certify(codes[moved], 1.0, labels[moved], named[moved], "x", TWO, draws=Draws(FEW))
     twice = certify(
-        np.repeat(codes, 3, 0), 1.0, np.repeat(labels, 3), np.repeat(person, 3), "x", TWO, draws=FEW
+        np.repeat(codes, 3, 0),
+        1.0,
+        np.repeat(labels, 3),
+        np.repeat(person, 3),
+        "x",
+        TWO,
+        draws=Draws(FEW),
     )
     for other in (again, twice):
         assert sure(other) == pytest.approx(sure(c), abs=1e-9) and other.at_prior == pytest.approx(
@@ -281,7 +294,7 @@ def test_rotations_and_shifts_do_not_matter(d: int) -> None:
     codes, labels, person = normal(100, d, 0.8)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(d, d)))[0]
     a, b = (
-        certify(x, 0.6, labels, person, "x", TWO, draws=20_000)
+        certify(x, 0.6, labels, person, "x", TWO, draws=Draws(20_000))
         for x in (codes, codes @ turn + 1000.0)
     )
     assert sure(a) == pytest.approx(sure(b), abs=0.01 if d > 2 else 1e-3)
@@ -290,11 +303,14 @@ def test_rotations_and_shifts_do_not_matter(d: int) -> None:
 @pytest.mark.parametrize("d", [1, 3])
 def test_more_noise_more_people_and_less_confidence_lower_the_bound(d: int) -> None:
     codes, labels, person = normal(200, d, 0.7)
-    noise = curve(codes, [0.3, 0.6, 1.2, 2.4], labels, person, "x", TWO, draws=5000)
+    noise = [
+        certify(codes, sigma, labels, person, "x", TWO, draws=Draws(5000))
+        for sigma in (0.3, 0.6, 1.2, 2.4)
+    ]
     assert all(a.empirical > b.empirical and sure(a) > sure(b) for a, b in pairwise(noise))
-    half = certify(codes[:200], 0.6, labels[:200], person[:200], "x", TWO, draws=5000)
+    half = certify(codes[:200], 0.6, labels[:200], person[:200], "x", TWO, draws=Draws(5000))
     assert half.slack > 1.3 * noise[1].slack
-    unsure = certify(codes, 0.6, labels, person, "x", TWO, draws=5000, confidence=0.9)
+    unsure = certify(codes, 0.6, labels, person, "x", TWO, draws=Draws(5000), confidence=0.9)
     assert unsure.slack < noise[1].slack and unsure.empirical == noise[1].empirical
 
 
@@ -375,17 +391,17 @@ def test_guessing_two_attributes_leaks_at_least_as_much_as_either() -> None:
 @pytest.mark.parametrize("d", [1, 3])
 def test_the_smallest_sigma_meets_the_target_on_other_people(d: int) -> None:
     codes, labels, person = normal(300, d, 0.6, seed=5)
-    sigma = smallest_sigma(codes, labels, person, TWO, 0.65, people=(400, 400), draws=FEW)
+    sigma = smallest_sigma(codes, labels, person, TWO, 0.65, people=(400, 400), draws=Draws(FEW))
     assert sigma is not None
     met = [
-        certify(*_order(normal(400, d, 0.6, seed), sigma), "x", TWO, draws=5000).bound
+        certify(*_order(normal(400, d, 0.6, seed), sigma), "x", TWO, draws=Draws(5000)).bound
         for seed in range(20, 28)
     ]
     assert sum(m is not None and m <= 0.65 for m in met) >= 5
-    far = certify(*_order(normal(400, d, 0.6, 20), sigma / 4), "x", TWO, draws=5000)
+    far = certify(*_order(normal(400, d, 0.6, 20), sigma / 4), "x", TWO, draws=Draws(5000))
     assert far.bound is None or far.bound > 0.65
     assert (
-        smallest_sigma(codes, labels, person, TWO, 0.65, people=(10, 10), draws=FEW) is None
+        smallest_sigma(codes, labels, person, TWO, 0.65, people=(10, 10), draws=Draws(FEW)) is None
     )  # their slack alone is more
 
 
@@ -429,14 +445,14 @@ def test_where_nothing_can_be_said_no_number_is(
     values: tuple[str, ...],
     why: str,
 ) -> None:
-    c = certify(codes, sigma, labels, person, "gender", values, draws=FEW)
+    c = certify(codes, sigma, labels, person, "gender", values, draws=Draws(FEW))
     assert c.bound is None and c.at_prior is None and c.bits is None and c.odds is None
     assert why in c.reason and c.reason in sentence(c)
 
 
 def test_without_noise_distinct_codes_tell_all() -> None:
     for d in (1, 2, 3):
-        c = certify(*_order(normal(1000, d, 0.0), 1e-7), "x", TWO, draws=FEW)
+        c = certify(*_order(normal(1000, d, 0.0), 1e-7), "x", TWO, draws=Draws(FEW))
         assert c.empirical == pytest.approx(1.0, abs=1e-3) and c.bound is None
 
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 from scipy.ndimage import gaussian_filter
 
-from privet.evidence.distortion import CAP, WEIGHTS, ms_ssim, psnr, scales, similarity, ssim
+from privet.evidence.distortion import CAP, WEIGHTS, ms_ssim, psnr, scales, ssim
+from privet.nets.similarity import similarity
 
 MEASURES = [psnr, ssim, ms_ssim]
 SIZES = [(3, 64, 64), (1, 32, 32), (3, 33, 47), (2, 11, 90)]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from privet.evidence.certificate.gaussian import certify, smallest_sigma
+from privet.evidence.certificate.smoothing import Draws
 
 Array = npt.NDArray[Any]
 VALUES = ("f", "m", "x", "y")
@@ -26,7 +27,9 @@ def constant(k: int, d: int) -> tuple[Array, Array, Array]:
 def slacks(k: int, d: int, draws: int, delta: float) -> Array:
     """What a certificate adds, at equally likely values and at the prior."""
     codes, labels, person = constant(k, d)
-    c = certify(codes, 1.0, labels, person, "sex", VALUES[:k], confidence=1 - delta, draws=draws)
+    c = certify(
+        codes, 1.0, labels, person, "sex", VALUES[:k], confidence=1 - delta, draws=Draws(draws)
+    )
     assert c.bound is not None and c.at_prior is not None
     return np.array([c.bound - 1 / k, c.at_prior - 1 / k])
 
@@ -67,7 +70,7 @@ def test_on_a_grid_people_have_all_of_delta() -> None:
 def test_noise_is_chosen_for_the_delta_that_the_certificate_has(d: int) -> None:
     """Codes that say nothing meet every target that their certificate reaches, and no lower one."""
     codes, labels, person = constant(2, d)
-    c = certify(codes, 1.0, labels, person, "sex", VALUES[:2], draws=2000)
+    c = certify(codes, 1.0, labels, person, "sex", VALUES[:2], draws=Draws(2000))
     assert c.bound is not None
 
     def chosen(target: float) -> float | None:
@@ -81,7 +84,7 @@ def test_noise_is_chosen_for_the_delta_that_the_certificate_has(d: int) -> None:
             people=people,
             margin=0.0,
             between=(1.0, 1.0),
-            draws=2000,
+            draws=Draws(2000),
         )
 
     assert chosen(c.bound + 1e-6) == 1.0 and chosen(c.bound - 1e-6) is None

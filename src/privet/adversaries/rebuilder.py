@@ -19,10 +19,10 @@ from privet.adversaries.decoder import Reconstruction
 from privet.adversaries.network_training import cycle
 from privet.adversaries.released import Released, View
 from privet.data.schema import Schema
-from privet.evidence.distortion import similarity
 from privet.nets.convolutions import prepare
 from privet.nets.device import place
 from privet.nets.rebuilder import Standard, rebuilder
+from privet.nets.similarity import similarity
 
 ENOUGH = 20_000
 """Released records from which means and deviations are found."""

@@ -18,9 +18,10 @@ from torch import Tensor
 from privet.adversaries.released import Released
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Schema, TextSchema
-from privet.evidence.distortion import CAP, WEIGHTS, ms_ssim, psnr, scales, similarity, ssim
+from privet.evidence.distortion import CAP, WEIGHTS, ms_ssim, psnr, scales, ssim
 from privet.evidence.figures import Figure
 from privet.evidence.person_intervals import bootstrap_people
+from privet.nets.similarity import similarity
 
 AT_ONCE = 256
 """Records rebuilt in one go."""
@@ -49,8 +50,12 @@ class Measure:
     """Whether it is a mean of one number per record."""
 
 
-def _each(measure: Callable[[Tensor, Tensor], Array]) -> Callable[[Tensor, Tensor, Tensor], Array]:
-    return lambda made, x, _mean: np.c_[measure(made, x), np.ones(len(x))]
+def _each(measure: Callable[[Array, Array], Array]) -> Callable[[Tensor, Tensor, Tensor], Array]:
+    def of(made: Tensor, x: Tensor, mean: Tensor) -> Array:
+        each = measure(made.cpu().numpy(), x.cpu().numpy())
+        return np.stack([each, np.ones(len(x))], 1)
+
+    return of
 
 
 def _explained(made: Tensor, x: Tensor, mean: Tensor) -> Array:

@@ -29,6 +29,7 @@ from privet.data.dataset import PARTS, Array, Dataset
 from privet.data.schema import Column, TableSchema
 from privet.evidence.certificate import gaussian as certificate
 from privet.evidence.certificate.gaussian import DIMENSIONS, Certificate
+from privet.evidence.certificate.smoothing import Draws
 from privet.evidence.certificate.symbols import certify_alphabet, response, smallest_flip
 from privet.evidence.certificate.values import Certification, Step
 from privet.evidence.figures import Certified, Figure
@@ -163,7 +164,12 @@ def _certificate(
             rounding=rounding,
         )
     return certificate.certify(
-        table[there], sigma, *asked, confidence=confidence, releases=releases, seed=seed
+        table[there],
+        sigma,
+        *asked,
+        confidence=confidence,
+        releases=releases,
+        draws=Draws(seed=seed),
     )
 
 
@@ -252,7 +258,11 @@ def choose_sigma(
             sigma = smallest_flip(table[there], size, *among, people=people, confidence=confidence)
         else:
             sigma = certificate.smallest_sigma(
-                table[there], *among, people=people, confidence=confidence, seed=seed
+                table[there],
+                *among,
+                people=people,
+                confidence=confidence,
+                draws=Draws(20_000, seed),
             )
         if sigma is None:
             there_error, here_error = (

@@ -7,13 +7,11 @@ draw people anew.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.special import xlogy
 
+from privet.evidence.arrays import Array
 from privet.evidence.bayes import tpr_at
 from privet.evidence.calibration import calibrated
 from privet.evidence.figures import Direction, Figure
@@ -22,7 +20,6 @@ from privet.evidence.person_intervals import affordable, by_content, draw, ends
 from privet.evidence.regression import OTHER
 from privet.evidence.roc import tpr_over_people
 
-Array = npt.NDArray[Any]
 FPR = 0.01
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import numpy.typing as npt
+from typing import Literal
 
 Kind = Literal["binary", "categorical", "number", "identity", "mask"]
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

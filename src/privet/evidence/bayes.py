@@ -16,14 +16,12 @@ science of quantitative information flow, Springer (2020), chapters 4 and 5.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from privet.evidence.arrays import Array
 from privet.evidence.leakage import accuracy, as_codes, chance, confusion
 
-Array = npt.NDArray[Any]
 Labels = npt.ArrayLike
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-Array = npt.NDArray[Any]
+from privet.evidence.arrays import Array
 
 
 def calibrated(truth_select: Array, answers_select: Array, answers: Array) -> Array:

@@ -22,17 +22,15 @@ learning, NeurIPS (2016).
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from privet.evidence.arrays import Array
 from privet.evidence.figures import Fairness, Figure, Group
 from privet.evidence.leakage import accuracy_figure
 from privet.evidence.person_intervals import affordable, best_of, by_content, draw, ends
 
-Array = npt.NDArray[Any]
 LEAST = 20
 
 

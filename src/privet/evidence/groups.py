@@ -4,11 +4,10 @@ adversary is per record."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from privet.evidence.arrays import Array
 from privet.evidence.attribute import Attribute
 from privet.evidence.figures import Direction, Figure, Group, Risk
 from privet.evidence.intervals import clopper_pearson
@@ -16,7 +15,6 @@ from privet.evidence.leakage import as_codes, as_probabilities, balanced_figure
 from privet.evidence.person_intervals import accuracy_over_people
 from privet.evidence.regression import explained_figure
 
-Array = npt.NDArray[Any]
 SURE = 0.9
 
 

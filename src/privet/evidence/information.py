@@ -7,7 +7,6 @@ limits what a better adversary would find.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +14,8 @@ from scipy.optimize import brentq
 from scipy.spatial import cKDTree
 from scipy.special import digamma
 
+from privet.evidence.arrays import Array
 from privet.evidence.leakage import as_codes, as_probabilities
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ then the truth is less sure than these intervals say, and n should be read as pe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaincinv
 
-Array = npt.NDArray[Any]
+from privet.evidence.arrays import Array
 
 
 class Interval(NamedTuple):

@@ -8,18 +8,18 @@ and its interval is (0, 1).
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from privet.evidence.arrays import Array
 from privet.evidence.figures import Figure
 from privet.evidence.intervals import balanced_interval, clopper_pearson
 from privet.evidence.person_intervals import accuracy_over_people, balanced_over_people
 from privet.evidence.roc import auc_over_people
 
-Array = npt.NDArray[Any]
 Labels = npt.ArrayLike
 
 

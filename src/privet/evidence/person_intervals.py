@@ -9,15 +9,14 @@ per class. Any other is written as a function of how often each person was drawn
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm, t
 
+from privet.evidence.arrays import Array
 from privet.evidence.intervals import Interval
 
-Array = npt.NDArray[Any]
 AT_ONCE = 1 << 18
 """People drawn in one go: what fits a cache, whatever the number of draws."""
 FEW_KINDS = 8

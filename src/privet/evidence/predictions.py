@@ -13,12 +13,11 @@ looked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from privet.core.errors import PrivetError
+from privet.evidence.arrays import Array
 from privet.evidence.attack_details import of_classes
 from privet.evidence.attribute import Attribute
 from privet.evidence.figures import Direction, Figure
@@ -38,8 +37,6 @@ from privet.evidence.regression import (
     likeliest,
     rank_figure,
 )
-
-Array = npt.NDArray[Any]
 
 
 def judge(

@@ -8,18 +8,18 @@ all but that of the order are functions of sums.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import t
 
+from privet.evidence.arrays import Array
 from privet.evidence.figures import Direction, Figure
 from privet.evidence.intervals import Interval
 from privet.evidence.person_intervals import bootstrap_people
 from privet.evidence.roc import rank_correlation_over_people
 
-Array = npt.NDArray[Any]
 OTHER: dict[Direction, Literal["lower", "higher"]] = {"lower": "higher", "higher": "lower"}
 CLOSE = 0.1
 

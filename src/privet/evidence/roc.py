@@ -9,15 +9,14 @@ records.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from privet.evidence.arrays import Array
 from privet.evidence.intervals import Interval
 from privet.evidence.person_intervals import affordable, by_content, draw, ends
-
-Array = npt.NDArray[Any]
 
 
 class Estimate(NamedTuple):

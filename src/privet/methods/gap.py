@@ -34,11 +34,12 @@ from privet.core.errors import PrivetError, unknown
 from privet.data.dataset import Array, Dataset, Modality
 from privet.data.known_attributes import Given, in_classes, know
 from privet.data.schema import ImageSchema
-from privet.evidence.distortion import psnr, similarity, ssim
+from privet.evidence.distortion import psnr, ssim
 from privet.methods.adversary_loss import AdversaryGain, adversary_gain
 from privet.methods.method import Method, Problem
 from privet.nets.channel import CHANNELS, Distance, Spent, channel_of, levels_of
 from privet.nets.code import body
+from privet.nets.similarity import similarity
 from privet.release.noise import Noise
 from privet.release.release import Release
 from privet.train.feed import Batch, Feed
@@ -396,10 +397,11 @@ def _as_bytes(picture: Tensor) -> Tensor:
     return (picture + 1) * 127.5
 
 
-def _distances(released: Tensor, own: Tensor, pictures: bool) -> dict[str, float]:
+def _distances(released: Tensor, own: Tensor, are_pictures: bool) -> dict[str, float]:
     apart = (released - own).flatten(1)
     found = {"l1": float(apart.abs().mean()), "l2": float(apart.square().mean())}
-    if pictures:
-        made, truth = _as_bytes(released).clamp(0, 255), _as_bytes(own)
+    if are_pictures:
+        pictures = (_as_bytes(released).clamp(0, 255), _as_bytes(own))
+        made, truth = (some.detach().cpu().numpy() for some in pictures)
         found |= {"ssim": float(ssim(made, truth).mean()), "psnr": float(psnr(made, truth).mean())}
     return found

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from privet.data.dataset import Array, Attribute
 from privet.evidence.certificate.gaussian import smallest_sigma
+from privet.evidence.certificate.smoothing import Draws
 from privet.methods.certified import HELD_OUT, CertifiedMethod, CertifiedNetworks, encode
 from privet.methods.method import Problem
 from privet.methods.overlap_penalty import CodeMemory, success
@@ -91,7 +92,7 @@ class Hedge(CertifiedMethod):
             confidence=self.confidence,
             margin=self.margin,
             between=(self.sigma / 20, 50 * self.sigma),
-            seed=self.seed,
+            draws=Draws(20_000, self.seed),
         )
 
 

@@ -5,7 +5,8 @@ A release is z = c + sigma N(0, I_d), fresh for every record; P_a is the law of 
 people with the value a: a person of that value, then one of the person's records. With prior pi,
 the best adversary is right with probability ::
 
-    V(P)  =  max over rules f of  sum_a pi_a P_a g_a  =  integral of max_a pi_a (P_a * N_sigma)(z) dz,   g_a(c) = P(f(c + sigma xi) = a)
+    V(P)  =  max over rules f of  sum_a pi_a P_a g_a,   g_a(c) = P(f(c + sigma xi) = a)
+          =  integral of max_a pi_a (P_a * N_sigma)(z) dz
 
 P is not known, a sample of people P^ is. Let f* be the best rule for the true P. It is one fixed
 rule, so its g*_a are fixed functions with values in [0, 1], and on the sample its success is a sum
@@ -42,14 +43,19 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from privet.core.errors import PrivetError, unknown
+from privet.evidence.arrays import Array
 from privet.evidence.certificate import transport
-from privet.evidence.certificate.sampling import Sample, checked, hoeffding
-from privet.evidence.certificate.smoothing import Value, by_draws, grid_steps, on_grid
+from privet.evidence.certificate.sampling import (
+    Sample,
+    balanced_slack,
+    checked,
+    hoeffding,
+    sampling_margin,
+)
+from privet.evidence.certificate.smoothing import Draws, Value, by_draws, grid_steps, on_grid
 
-Array = npt.NDArray[Any]
 Method = Literal["smoothed", "transport", "histogram"]
 
 VACUOUS = 0.995
@@ -59,8 +65,8 @@ NEAR = 0.05
 takes."""
 DIMENSIONS = 16
 """Most dimensions of a code: beyond, no sample that people have says anything."""
-DRAWS = 100_000
-"""Of the Monte Carlo integral, for codes of three dimensions or more."""
+MANY, FEWER = Draws(), Draws(20_000)
+"""Draws of a certificate, and of the search for a noise level."""
 FOR_DRAWS = 0.1
 """Share of delta that the Monte Carlo integral may use up."""
 
@@ -159,8 +165,7 @@ def certify(
     prior: Sequence[float] | None = None,
     method: Literal["smoothed", "transport"] = "smoothed",
     compare: bool = False,
-    draws: int = DRAWS,
-    seed: int = 0,
+    draws: Draws = MANY,
 ) -> Certificate:
     """Certify releases z = c + sigma N(0, I) of codes (n, d), taken *before* noise, of people who
     are new to code and sigma.
@@ -173,19 +178,14 @@ def certify(
 
     >>> random = np.random.default_rng(0)
     >>> labels = np.arange(4000) % 2
-    >>> c = certify(random.normal(size=(4000, 1)) + 0.2 * labels[:, None], 1.0, labels, np.arange(4000), "sex", ("f", "m"))
+    >>> codes = random.normal(size=(4000, 1)) + 0.2 * labels[:, None]
+    >>> c = certify(codes, 1.0, labels, np.arange(4000), "sex", ("f", "m"))
     >>> round(c.bound, 3), c.reason  # the exact value is 0.528
     (0.553, '')
     """
     if method not in ("smoothed", "transport"):
         raise unknown("method of certification", method, ("smoothed", "transport"))
-    codes, labels, person = checked(codes, labels, person, values)
-    if codes.dtype.kind not in "fiu" or not np.isfinite(codes).all():
-        raise PrivetError(
-            "Codes must be finite numbers: look for nan or infinity in what the release's network gives."
-        )
-    if sigma is not None and not (sigma >= 0 and math.isfinite(sigma)):
-        raise PrivetError(f"The deviation of noise is a number from 0 on, and {sigma} is not.")
+    codes, labels, person = _checked_codes(codes, sigma, labels, person, values)
     blank = Certificate.blank(
         attribute, values, confidence, releases, codes.shape[1], sigma, method
     )
@@ -193,58 +193,52 @@ def certify(
         return replace(blank, reason=too_few(values))
     sample = Sample.of(codes.astype(np.float64), labels, person, len(values))
     blank = replace(blank, people=sample.people, prior=sample.prior(prior))
-    why = too_few(sample.people)
-    if codes.shape[1] > DIMENSIONS:
-        why = (
-            why
-            or f"the code has {codes.shape[1]} dimensions, and more than {DIMENSIONS} cannot be certified from a sample"
-        )
-    if why or not sigma:
-        return replace(
-            blank,
-            reason=why
-            or "the release adds no noise, and without noise some adversary may read everything",
-        )
+    reason = too_few(sample.people) or _not_certifiable(codes.shape[1], sigma)
+    if reason or not sigma:
+        return replace(blank, reason=reason)
     effective, delta = sigma / math.sqrt(releases), 1 - confidence
-    coupled = (
-        _coupled(sample, effective, np.asarray(blank.prior))
-        if compare or method == "transport"
-        else None
-    )
+    coupled = None
+    if compare or method == "transport":
+        coupled = _coupled(sample, effective, np.asarray(blank.prior))
     if coupled and method == "transport":
-        several = bool(
-            ((sample.held > 0).sum(1) > 1).any()
-        )  # then the laws behind plain accuracy are others than were coupled
-        even, real, share = (
-            coupled[0],
-            Value(1.0, 0.0) if several and prior is None else coupled[1],
-            1.0,
-        )
+        # Where people have several values, the laws behind plain accuracy are others than were
+        # coupled.
+        several = bool(((sample.held > 0).sum(1) > 1).any())
+        even, share = coupled[0], 1.0
+        real = Value(1.0, 0.0) if several and prior is None else coupled[1]
     else:
-        even, real, share = _smoothed(sample, sample.at(prior), effective, draws, seed, delta)
+        even, real, share = _smoothed(sample, sample.at(prior), effective, draws, delta)
     found = conclude(blank, sample, even, real, delta * share, known_prior=prior is not None)
-    by_transport = (
-        min(1.0, coupled[0].value + hoeffding(sample.held / len(values), delta))
-        if coupled
-        else None
-    )
-    return replace(found, transport=by_transport)
+    if coupled is None:
+        return found
+    by_transport = coupled[0].value + hoeffding(sample.held / len(values), delta)
+    return replace(found, transport=min(1.0, by_transport))
 
 
-def curve(
-    codes: Array,
-    sigmas: Sequence[float],
-    labels: Array,
-    person: Array,
-    attribute: str,
-    values: Sequence[str],
-    **settings: Any,
-) -> list[Certificate]:
-    """A certificate for each sigma, for plots. Each holds with its confidence by itself: choose
-    sigma on *select*, not here."""
-    return [
-        certify(codes, sigma, labels, person, attribute, values, **settings) for sigma in sigmas
-    ]
+def _checked_codes(
+    codes: Array, sigma: float | None, labels: Array, person: Array, values: Sequence[str]
+) -> tuple[Array, Array, Array]:
+    codes, labels, person = checked(codes, labels, person, values)
+    if codes.dtype.kind not in "fiu" or not np.isfinite(codes).all():
+        raise PrivetError(
+            "Codes must be finite numbers: look for nan or infinity in what the release's network "
+            "gives."
+        )
+    if sigma is not None and not (sigma >= 0 and math.isfinite(sigma)):
+        raise PrivetError(f"The deviation of noise is a number from 0 on, and {sigma} is not.")
+    return codes, labels, person
+
+
+def _not_certifiable(dimensions: int, sigma: float | None) -> str:
+    """Why no sample certifies such a release; empty where one may."""
+    if dimensions > DIMENSIONS:
+        return (
+            f"the code has {dimensions} dimensions, and more than {DIMENSIONS} cannot be "
+            "certified from a sample"
+        )
+    if not sigma:
+        return "the release adds no noise, and without noise some adversary may read everything"
+    return ""
 
 
 def smallest_sigma(
@@ -260,8 +254,7 @@ def smallest_sigma(
     margin: float | None = None,
     between: tuple[float, float] | None = None,
     precision: float = 0.01,
-    draws: int = 20_000,
-    seed: int = 0,
+    draws: Draws = FEWER,
 ) -> float | None:
     """The smallest sigma at which a certificate on `people` (so many per value) others should come
     out at `target` or below.
@@ -278,18 +271,14 @@ def smallest_sigma(
     sample = Sample.of(codes.astype(np.float64), labels, person, len(values))
     if too_few(sample.people) or too_few(people) or codes.shape[1] > DIMENSIONS:
         return None
-    delta, k = 1 - confidence, len(values)
+    delta = 1 - confidence
     spread = float(np.sqrt(sample.codes.var(0).sum())) or 1.0
-    there, here = (math.sqrt(sum(1 / n for n in counts)) / k for counts in (people, sample.people))
-    room = target - (math.hypot(there, here) / 2 if margin is None else margin)
+    room = target - (sampling_margin(people, sample.people) if margin is None else margin)
 
     def meets(sigma: float) -> bool:
-        even, _, share = _smoothed(
-            sample, sample.joint, sigma / math.sqrt(releases), draws, seed, delta
-        )
-        return (
-            even.value + even.error + there * math.sqrt(math.log(1 / (delta * share)) / 2) <= room
-        )
+        effective = sigma / math.sqrt(releases)
+        even, _, share = _smoothed(sample, sample.joint, effective, draws, delta)
+        return even.value + even.error + balanced_slack(people, delta * share) <= room
 
     low, high = between or (1e-3 * spread, 1e2 * spread)
     if not meets(high):
@@ -303,22 +292,19 @@ def smallest_sigma(
 
 
 def sentence(certificate: Certificate) -> str:
-    """The certificate in plain words, for participants. Shares are rounded up.
-
-    >>> c = Certificate("gender", ("f", "m"), 0.577, 0.55, 0.027, 0.6, (0.5, 0.5), 0.154, 0.99, (900, 900), 2, 0.4, 1, "smoothed")
-    >>> sentence(c)[:107]
-    'Whoever sees one release of yours, with whatever computer, guesses the gender of people like you right at m'
-    """
+    """The certificate in plain words, for participants. Shares are rounded up."""
     c = certificate
     if c.bound is None:
         return f"There is no certificate for {c.attribute}: {c.reason}."
     right, blind = math.ceil(100 * c.bound - 1e-9), round(100 * c.blind)
     seen = "one release" if c.releases == 1 else f"{c.releases} releases of a record"
     return (
-        f"Whoever sees {seen} of yours, with whatever computer, guesses the {c.attribute} of people like you right at most {right} times "
-        f"in 100; guessing blindly is right {blind} times. If all {len(c.values)} answers were equally likely before, the odds of a right "
-        f"guess afterwards are at most {right} to {100 - right}. This was computed from {sum(c.people)} people, and such a computation "
-        f"is wrong at most one time in {round(1 / (1 - c.confidence))}."
+        f"Whoever sees {seen} of yours, with whatever computer, guesses the {c.attribute} of people "
+        f"like you right at most {right} times in 100; guessing blindly is right {blind} times. If "
+        f"all {len(c.values)} answers were equally likely before, the odds of a right guess "
+        f"afterwards are at most {right} to {100 - right}. This was computed from {sum(c.people)} "
+        "people, and such a computation is wrong at most one time in "
+        f"{round(1 / (1 - c.confidence))}."
     )
 
 
@@ -352,8 +338,9 @@ def too_few_for_any(people: int, values: int, delta: float) -> str:
     """
     wanted = math.ceil(math.log(1 / delta) / (2 * values * NEAR**2))
     return (
-        f"{people} test people are too few: a release that tells nothing could not be told from one that tells all. A bound within "
-        f"{100 * NEAR:g} points of guessing takes about {wanted:,} people of each value"
+        f"{people} test people are too few: a release that tells nothing could not be told from "
+        f"one that tells all. A bound within {100 * NEAR:g} points of guessing takes about "
+        f"{wanted:,} people of each value"
     )
 
 
@@ -391,7 +378,8 @@ def conclude(
         )
         return replace(
             found,
-            reason=f"with {fewest} people of one value{noise} the bound would be {100 * bound:.1f} %, which says nothing",
+            reason=f"with {fewest} people of one value{noise} the bound would be "
+            f"{100 * bound:.1f} %, which says nothing",
         )
     return replace(
         found, bound=bound, at_prior=plain if plain < VACUOUS else None, bits=information(bound, k)
@@ -399,7 +387,7 @@ def conclude(
 
 
 def _smoothed(
-    sample: Sample, joint: Array, sigma: float, draws: int, seed: int, delta: float
+    sample: Sample, joint: Array, sigma: float, draws: Draws, delta: float
 ) -> tuple[Value, Value, float]:
     """V(P^) at equally likely values, the same for `joint`, and the share of delta that is left for
     people."""
@@ -410,7 +398,7 @@ def _smoothed(
             for w in (sample.within / sample.within.shape[1], joint)
         )
         return even, real, 1.0
-    even, real = by_draws(sample.codes, sample.within, joint, sigma, draws, seed, delta * FOR_DRAWS)
+    even, real = by_draws(sample.codes, sample.within, joint, sigma, draws, delta * FOR_DRAWS)
     return even, real, 1 - FOR_DRAWS
 
 

@@ -6,14 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from privet.core.errors import PrivetError
-
-Array = npt.NDArray[Any]
+from privet.evidence.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -87,9 +84,28 @@ def checked(
     return codes, labels.astype(np.int64), person
 
 
+def balanced_slack(people: Sequence[int], delta: float) -> float:
+    """Hoeffding's slack for a balanced accuracy of so many people of each value, one value each.
+
+    >>> round(balanced_slack([1000, 1000], 0.01), 4)
+    0.0339
+    """
+    return math.sqrt(sum(1 / n for n in people) * math.log(1 / delta) / 2) / len(people)
+
+
+def sampling_margin(people: Sequence[int], others: Sequence[int]) -> float:
+    """Most that one standard deviation of the difference between two samples' balanced accuracies
+    can be.
+
+    >>> round(sampling_margin([1000, 1000], [1000, 1000]), 4)
+    0.0158
+    """
+    return math.sqrt(sum(1 / n for n in (*people, *others))) / (2 * len(people))
+
+
 def hoeffding(influence: Array, delta: float) -> float:
     """Hoeffding's slack for people (rows) with this influence under each value (columns);
-    certificate.py has the proof."""
+    gaussian.py has the proof."""
     several = bool(((influence > 0).sum(1) > 1).any())
     spread = np.sqrt((influence**2).sum(0)).sum() if several else np.sqrt((influence**2).sum())
     return float(spread) * math.sqrt(math.log((influence.shape[1] if several else 1) / delta) / 2)

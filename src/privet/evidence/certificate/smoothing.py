@@ -3,19 +3,18 @@ with a bound on its own error.
 
 V = integral of max_a pi_a (P_a * N(0, sigma^2 I))(z) dz, for laws P_a that sit on given codes. In
 one and two dimensions on a grid; in more, or where sigma is too small for a grid, by Monte Carlo.
-evidence/certificate.py says what V is good for.
+gaussian.py says what V is good for.
 """
 
 from __future__ import annotations
 
 import math
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from privet.evidence.arrays import Array
 
 GRID = 1 << 22
 """Most points of a grid."""
@@ -32,7 +31,16 @@ BLOCK = 1 << 20
 """Kernel values held at once: they stay in the processor's cache."""
 
 
+class Draws(NamedTuple):
+    """How the Monte Carlo integral is drawn."""
+
+    number: int = 100_000
+    seed: int = 0
+
+
 class Value(NamedTuple):
+    """A computed integral."""
+
     value: float
     error: float
     """How much higher the truth may be, for numerical reasons."""
@@ -65,9 +73,8 @@ def _grid_error(d: int, steps: int) -> float:
 def on_grid(codes: Array, weights: Array, sigma: float, steps: int) -> Value:
     """Sum over a grid of max_a of (weights_a * N_sigma), by convolution: time hardly depends on the
     number of codes."""
-    from scipy.signal import (
-        oaconvolve,  # slow to import, and methods that only learn import this module
-    )
+    # Slow to import, and methods that only learn import this module.
+    from scipy.signal import oaconvolve
 
     d, reach = codes.shape[1], REACH * steps
     place = (codes - codes.min(0)) * (steps / sigma)
@@ -95,7 +102,7 @@ def on_grid(codes: Array, weights: Array, sigma: float, steps: int) -> Value:
 
 
 def by_draws(
-    codes: Array, within: Array, joint: Array, sigma: float, draws: int, seed: int, delta: float
+    codes: Array, within: Array, joint: Array, sigma: float, draws: Draws, delta: float
 ) -> tuple[Value, Value]:
     """Monte Carlo: with q = sum_a p_a / k and draws z of q, V(P^) is the mean of max_a (p_a / k) /
     q, in [1 / k, 1].
@@ -103,43 +110,31 @@ def by_draws(
     At another prior, with r the most frequent value, V(P^) = pi_r + mean of (max_a pi_a p_a - pi_r
     p_r) / q. A draw lies near its own code, so q never underflows and kernels need no rescaling.
     """
-    import torch  # takes seconds to load
-
-    (n, d), k = codes.shape, within.shape[1]
-    random = np.random.default_rng(seed)
+    (n, d), k, count = codes.shape, within.shape[1], draws.number
+    random = np.random.default_rng(draws.seed)
     mixture = within.mean(1)
     with np.errstate(over="ignore"):
         points = (codes - mixture @ codes) / sigma
     farthest = float(abs(points).max()) + REACH
     if farthest > FARTHEST:
         return Value(1.0, 0.0), Value(1.0, 0.0)
-    z = points[random.choice(n, draws, p=mixture / mixture.sum())] + random.standard_normal(
-        (draws, d)
+    z = points[random.choice(n, count, p=mixture / mixture.sum())] + random.standard_normal(
+        (count, d)
     )
     # Each exponent below is off by at most (d + 2) eps 2 max |z|^2, and a ratio of sums by twice
     # that.
     rounding = 4 * (d + 2) * float(np.finfo(np.float64).eps) * d * farthest**2
     # -|z - c|^2 / 2 as one product, and the sums over the codes of each value as another.
-    left = torch.from_numpy(np.column_stack([z, np.ones(draws), -0.5 * (z**2).sum(1)]))
-    right = torch.from_numpy(np.vstack([points.T, -0.5 * (points**2).sum(1), np.ones(n)]))
-    table = torch.from_numpy(np.hstack([within / k, joint]))
-    rows = min(max(BLOCK // n, 1), draws)
-    kernel, sums = (
-        left.new_empty(rows, n),
-        left.new_empty(draws, 2 * k),
-    )  # new ones for each block would fragment the heap
-    threads = torch.get_num_threads()
-    torch.set_num_threads(
-        1
-    )  # blocks this small gain nothing from two, and wait for each other on a busy machine
-    try:
-        for start in range(0, draws, rows):
-            some = kernel[: min(rows, draws - start)]
-            torch.mm(left[start : start + rows], right, out=some)
-            torch.mm(some.exp_(), table, out=sums[start : start + rows])
-    finally:
-        torch.set_num_threads(threads)
-    own, other = np.hsplit(sums.numpy(), 2)
+    left = np.column_stack([z, np.ones(count), -0.5 * (z**2).sum(1)])
+    right = np.vstack([points.T, -0.5 * (points**2).sum(1), np.ones(n)])
+    table = np.hstack([within / k, joint])
+    rows = min(max(BLOCK // n, 1), count)
+    kernel, sums = np.empty((rows, n)), np.empty((count, 2 * k))
+    for start in range(0, count, rows):
+        some = kernel[: min(rows, count - start)]
+        np.matmul(left[start : start + rows], right, out=some)
+        np.matmul(np.exp(some, out=some), table, out=sums[start : start + rows])
+    own, other = np.hsplit(sums, 2)
     q, prior = own.sum(1), joint.sum(0)
     r = int(prior.argmax())
     largest = float((np.delete(joint, r, 1).max(1) / mixture).max())

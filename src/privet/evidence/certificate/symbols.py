@@ -16,18 +16,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln
 
 from privet.core.errors import PrivetError
+from privet.evidence.arrays import Array
 from privet.evidence.certificate.gaussian import Certificate, conclude, too_few
-from privet.evidence.certificate.sampling import Sample, checked
+from privet.evidence.certificate.sampling import Sample, balanced_slack, checked, sampling_margin
 from privet.evidence.certificate.smoothing import Value
-
-Array = npt.NDArray[Any]
 
 OUTPUTS = 1 << 18
 """Most outcomes of several releases over a finite alphabet that are gone through."""
@@ -63,20 +60,7 @@ def certify_alphabet(
     (0.5, 0.524)
     """
     symbols, labels, person = checked(symbols, labels, person, values)
-    if (
-        symbols.dtype.kind not in "iu"
-        or symbols.shape[1] != 1
-        or (symbols.size and not (symbols.min() >= 0 and symbols.max() < size))
-    ):
-        raise PrivetError(f"Symbols are one whole number per record, from 0 to {size - 1}.")
-    rows = None if channel is None else np.asarray(channel, dtype=np.float64)
-    if rows is not None and not (
-        rows.ndim == 2
-        and len(rows) == size
-        and (rows >= 0).all()
-        and np.allclose(rows.sum(1), 1, atol=1e-9)
-    ):
-        raise PrivetError(f"A channel has {size} rows of probabilities that sum to 1.")
+    rows = _checked_channel(symbols, size, channel)
     blank = Certificate.blank(attribute, values, confidence, releases, 1, None, "histogram")
     if len(values) < 2:
         return replace(blank, reason=too_few(values))
@@ -84,18 +68,28 @@ def certify_alphabet(
     blank = replace(blank, people=sample.people, prior=sample.prior(prior))
     if why := too_few(sample.people):
         return replace(blank, reason=why)
-    few = rows is not None and math.comb(rows.shape[1] + releases - 1, releases) <= OUTPUTS
-    seen = (
-        _tallies(rows[sample.codes[:, 0].astype(np.int64)], releases)
-        if rows is not None and few
-        else np.eye(len(sample.codes))
-    )
+    seen = np.eye(len(sample.codes))
+    if rows is not None and math.comb(rows.shape[1] + releases - 1, releases) <= OUTPUTS:
+        seen = _tallies(rows[sample.codes[:, 0].astype(np.int64)], releases)
     error = 1e-9 + releases * rounding
     even, real = (
         Value(float((w.T @ seen).max(0).sum()), error)
         for w in (sample.within / len(values), sample.at(prior))
     )
     return conclude(blank, sample, even, real, 1 - confidence, known_prior=prior is not None)
+
+
+def _checked_channel(symbols: Array, size: int, channel: Array | None) -> Array | None:
+    whole = symbols.dtype.kind in "iu" and symbols.shape[1] == 1
+    if not whole or (symbols.size and not (symbols.min() >= 0 and symbols.max() < size)):
+        raise PrivetError(f"Symbols are one whole number per record, from 0 to {size - 1}.")
+    if channel is None:
+        return None
+    rows = np.asarray(channel, dtype=np.float64)
+    shaped = rows.ndim == 2 and len(rows) == size
+    if not (shaped and (rows >= 0).all() and np.allclose(rows.sum(1), 1, atol=1e-9)):
+        raise PrivetError(f"A channel has {size} rows of probabilities that sum to 1.")
+    return rows
 
 
 def response(size: int, flip: float) -> Array:
@@ -132,14 +126,8 @@ def smallest_flip(
     if math.isnan(found.empirical) or min(people, default=0) < 2:
         return None
     blind = 1 / len(values)
-    there, here = (
-        blind * math.sqrt(sum(1 / n for n in counts)) for counts in (people, found.people)
-    )
-    room = (
-        target
-        - (math.hypot(there, here) / 2 if margin is None else margin)
-        - there * math.sqrt(math.log(1 / (1 - confidence)) / 2)
-    )
+    room = target - balanced_slack(people, 1 - confidence)
+    room -= sampling_margin(people, found.people) if margin is None else margin
     if room < blind:
         return None
     return max(0.0, 1 - (room - blind) / max(found.empirical - blind, 1e-12))

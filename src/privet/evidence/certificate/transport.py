@@ -25,8 +25,8 @@ from scipy.spatial.distance import cdist
 from scipy.special import erf
 
 from privet.core.errors import missing_extra
+from privet.evidence.arrays import Array
 
-Array = npt.NDArray[Any]
 MOST = 2000
 """Codes of either group in one exact problem: its cost matrix is 32 MB, and it is solved in about a
 second."""
