@@ -34,8 +34,8 @@ from privet.release.release import Release
 from privet.release.runtime import read_graph, session
 from privet.train.game import Run
 
+# Of a CelebA picture.
 HEIGHT, WIDTH = 218, 178
-"""Of a CelebA picture."""
 
 
 def release_rows(folder: Path, rows: int = 40_000) -> tuple[Work, Work]:

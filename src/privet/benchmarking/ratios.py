@@ -24,8 +24,8 @@ from typing import Any
 from privet.core.errors import PrivetError
 from privet.core.files import write_text
 
+# A ratio that is smaller than the stored one by more than this is slower by accident.
 FACTOR = 1.5
-"""A ratio that is smaller than the stored one by more than this is slower by accident."""
 TURNS = 3
 
 Work = Callable[[], object]
@@ -33,24 +33,34 @@ Work = Callable[[], object]
 
 @dataclass(frozen=True)
 class Case:
+    """Two pieces of work that do the same: ours and a reference.
+
+    Parameters:
+        what: What is ours, in words.
+        reference: What it is compared with.
+        make: Ours and the reference, ready to run again and again; files go to the folder.
+    """
+
     name: str
     what: str
-    """What is ours, in words."""
     reference: str
-    """What it is compared with."""
     make: Callable[[Path], tuple[Work, Work]]
-    """Ours and the reference, ready to run again and again; files go to the folder."""
 
 
 @dataclass(frozen=True)
 class Ratio:
+    """How much faster ours is than its reference, from several turns.
+
+    Parameters:
+        values: One a turn.
+        seconds: Of ours and of the reference, medians: for information.
+    """
+
     name: str
     what: str
     reference: str
     values: tuple[float, ...]
-    """One a turn."""
     seconds: tuple[float, float]
-    """Of ours and of the reference, medians: for information."""
 
     @property
     def median(self) -> float:

@@ -25,15 +25,18 @@ AnyRelease = Release | Callable[[Array], Array]
 
 
 class FileOptions(NamedTuple):
-    """How `privet.audit` reads files, where their names do not say it."""
+    """How `privet.audit` reads files, where their names do not say it.
+
+    Parameters:
+        schema: A TOML file that says what the columns are.
+        card: A JSON file that says how an ONNX file takes its records.
+        text: The column of texts that are released as they are, or that vectors stand for; of the
+            latter it is asked too which words were in them.
+    """
 
     schema: str | Path | None = None
-    """A TOML file that says what the columns are."""
     card: Path | None = None
-    """A JSON file that says how an ONNX file takes its records."""
     text: str | None = None
-    """The column of texts that are released as they are, or that vectors stand for; of the latter
-    it is asked too which words were in them."""
 
 
 def audit(

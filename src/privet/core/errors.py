@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 LEARN = ("torch", "sklearn", "safetensors", "onnxscript")
 PARTICIPANT = ("httpx", "nacl", "pydantic")
+# Packages that whole verbs need, by the name they are imported with, and the extra with each.
 EXTRAS = {**dict.fromkeys(LEARN, "learn"), **dict.fromkeys(PARTICIPANT, "participant")}
-"""Packages that whole verbs need, by the name they are imported with, and the extra with each."""
 
 
 class PrivetError(Exception):

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+# Everything that is not a result goes to standard error.
 console = Console(stderr=True)
-"""Everything that is not a result goes to standard error."""
 
+# tick(done, text="") - how many are done in all, and what to show beside the bar.
 Tick = Callable[..., None]
-"""tick(done, text="") - how many are done in all, and what to show beside the bar."""
 
 _PLAIN_EVERY = 15.0
 

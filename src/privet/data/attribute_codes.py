@@ -10,10 +10,10 @@ import pandas as pd
 from privet.core.errors import PrivetError
 from privet.data.dataset import Array, Attribute, Kind
 
+# A column of whole numbers with more distinct values than this is a number, with fewer a class.
 FEW = 20
-"""A column of whole numbers with more distinct values than this is a number, with fewer a class."""
+# A column of strings with more distinct values than this names individuals, not groups.
 MANY = 1000
-"""A column of strings with more distinct values than this names individuals, not groups."""
 
 
 def guess_kind(column: pd.Series) -> Kind:

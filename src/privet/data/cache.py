@@ -26,15 +26,15 @@ from privet.core.parallel_map import cores, in_order
 from privet.core.progress import bar
 from privet.data.dataset import Array
 
+# Seconds a file must have been left alone before its time of change is trusted to show the next
+# change.
 _SETTLED = 2.0
-"""Seconds a file must have been left alone before its time of change is trusted to show the next
-change."""
+# Files whose bytes are hashed as one.
 _TOGETHER = 64
-"""Files whose bytes are hashed as one."""
+# Bytes of a file that is read in one step.
 _SMALL = 1 << 16
-"""Bytes of a file that is read in one step."""
+# Seconds without a write after which a temporary file is what a killed run left behind.
 _ABANDONED = 3600.0
-"""Seconds without a write after which a temporary file is what a killed run left behind."""
 
 
 def cache_folder() -> Path:

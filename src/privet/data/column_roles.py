@@ -14,12 +14,12 @@ from privet.data.images import is_picture
 from privet.data.schema_file import Layout
 from privet.data.vector_columns import depth, is_bytes, is_list
 
+# One value per cell; a picture; numbers over channels and time; a row of numbers; nothing that can
+# be used.
 Role = Literal["plain", "picture", "window", "vector", "other"]
-"""One value per cell; a picture; numbers over channels and time; a row of numbers; nothing that can
-be used."""
 
+# Letters in the middle cell of a column of texts; names of things are shorter.
 _LONG = 20
-"""Letters in the middle cell of a column of texts; names of things are shorter."""
 _WINDOW_NAMES = ("window", "windows", "signal")
 _FITTING: dict[Modality, tuple[Role, ...]] = {
     "image": ("picture",),
@@ -37,9 +37,14 @@ _NATURAL: dict[Role, Modality] = {
 
 
 class Choice(NamedTuple):
+    """What the columns of a file are taken for.
+
+    Parameters:
+        x: The column that is the record itself; None where the record is the row.
+    """
+
     modality: Modality
     x: str | None
-    """The column that is the record itself; None where the record is the row."""
     masks: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -26,41 +26,49 @@ PARTS = ("fit", "attack", "select", "test")
 
 
 class Splits(NamedTuple):
-    """Four parts that share no person."""
+    """Four parts that share no person.
+
+    Parameters:
+        fit: Learns the release.
+        attack: Trains adversaries and task models.
+        select: Chooses the strongest adversary, thresholds and noise levels.
+        test: The only part whose numbers are reported.
+    """
 
     fit: Dataset
-    """Learns the release."""
     attack: Dataset
-    """Trains adversaries and task models."""
     select: Dataset
-    """Chooses the strongest adversary, thresholds and noise levels."""
     test: Dataset
-    """The only part whose numbers are reported."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
+    """Columns, not a list of objects: raw records, labels, people and parts.
+
+    Parameters:
+        records: All raw records of the source, shared by every view: uint8 pictures (n, channels,
+            height, width), possibly memory-mapped; float windows (n, channels, time); an object
+            array of strings; or a pandas frame.
+        labels: Per attribute, aligned with `rows`: int64 codes with -1 for missing; float64 with
+            NaN for missing numbers; uint8 (n, height, width) for masks.
+        part_of: int8, aligned with `rows`: index into PARTS.
+        rows: Which records this view holds, in order.
+        fingerprint: SHA-256 of the content, so that a card can say what a release was learned on.
+        person: int64 codes aligned with `rows`, or None where every record is a person of its own.
+        notes: Plain sentences about choices made while reading (people moved between parts, rows
+            dropped, ...).
+    """
+
     name: str
     modality: Modality
     records: Any
-    """All raw records of the source, shared by every view: uint8 pictures (n, channels, height,
-    width), possibly memory-mapped; float windows (n, channels, time); an object array of strings;
-    or a pandas frame."""
     attributes: Mapping[str, Attribute]
     labels: Mapping[str, Array]
-    """Per attribute, aligned with `rows`: int64 codes with -1 for missing; float64 with NaN for
-    missing numbers; uint8 (n, height, width) for masks."""
     part_of: Array
-    """int8, aligned with `rows`: index into PARTS."""
     rows: Array
-    """Which records this view holds, in order."""
     fingerprint: str
-    """SHA-256 of the content, so that a card can say what a release was learned on."""
     person: Array | None = None
-    """int64 codes aligned with `rows`, or None where every record is a person of its own."""
     notes: tuple[str, ...] = field(default=())
-    """Plain sentences about choices made while reading (people moved between parts, rows dropped,
-    ...)."""
 
     def __len__(self) -> int:
         return len(self.rows)

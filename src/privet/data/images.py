@@ -15,24 +15,24 @@ from privet.core.errors import PrivetError
 from privet.data.cache import read_small
 from privet.data.dataset import Array
 
+# A file or what is in it.
 Source = str | Path | bytes
-"""A file or what is in it."""
 
+# Height and width.
 Size = tuple[int, int]
-"""Height and width."""
 
+# Pixels. A picture of a few kilobytes can claim to be larger than memory.
 LARGEST = 100_000_000
-"""Pixels. A picture of a few kilobytes can claim to be larger than memory."""
 
+# Only formats that Pillow decodes in its own process: some others start a program.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")
-"""Only formats that Pillow decodes in its own process: some others start a program."""
 
 # Pillow warns on standard error of large pictures that it goes on to open; here they are refused.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
+# Segments of a JPEG that do not turn it: tables, comments and what programs add, but for APP1,
+# which is EXIF or XMP.
 _BESIDE_FRAME = (0xC4, 0xDB, 0xDD, 0xE0, *range(0xE2, 0xF0), 0xFE)
-"""Segments of a JPEG that do not turn it: tables, comments and what programs add, but for APP1,
-which is EXIF or XMP."""
 _TELLTALES = (b"\xff\xd8\xff", b"\x89PNG\r\n", b"GIF8", b"BM")
 
 

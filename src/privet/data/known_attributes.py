@@ -22,8 +22,8 @@ from privet.data.attribute_codes import code
 from privet.data.dataset import PARTS, Array, Attribute, Dataset
 from privet.data.schema import Inputs, Schema, plain_schema_from_json
 
+# How a file may write the values that are read as no and yes.
 YES_OR_NO = {"0": "no", "-1": "no", "False": "no", "1": "yes", "True": "yes"}
-"""How a file may write the values that are read as no and yes."""
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from privet.data.folders import picture_files
 from privet.data.published import open_folder
 from privet.data.schema_file import Layout
 
+# What the archives unpack to; the people's folders may also lie beside the table.
 _FOLDERS = ("lfw", "lfw_funneled", "lfw-funneled", "lfw-deepfunneled", "lfw_deepfunneled")
-"""What the archives unpack to; the people's folders may also lie beside the table."""
 
 
 def read_lfw(place: str | Path, layout: Layout, progress: bool = True) -> Dataset:

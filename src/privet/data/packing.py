@@ -21,18 +21,23 @@ from privet.data.cache import digest, find_array, keep_array, send_on, write_at
 from privet.data.dataset import Array
 from privet.data.images import Size, read_mask, read_pixels
 
+# Part of every key: raise it when the same bytes come to decode to other pixels, or these to lie in
+# another order.
 _VERSION = 2
-"""Part of every key: raise it when the same bytes come to decode to other pixels, or these to lie
-in another order."""
 _CHUNK = 64
 _CHUNK_BYTES = 8 << 20
 
 
 class Picture(NamedTuple):
+    """One encoded picture, and what to call it where it is broken.
+
+    Parameters:
+        name: What to call it in an error.
+        source: The path of a file, or what is in it.
+    """
+
     name: str
-    """What to call it in an error."""
     source: str | bytes
-    """The path of a file, or what is in it."""
 
 
 def pack(

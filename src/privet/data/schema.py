@@ -209,8 +209,14 @@ PAD, UNKNOWN = 0, 1
 
 @dataclass(frozen=True)
 class TextSchema(Schema):
+    """Texts as ids of the words that enough people of *fit* use.
+
+    Parameters:
+        words: Known words; the code of words[i] is i + 2, after 0 for padding and 1 for an unknown
+            word.
+    """
+
     words: tuple[str, ...]
-    """Known words; the code of words[i] is i + 2, after 0 for padding and 1 for an unknown word."""
     longest: int = 64
     modality: ClassVar[Modality] = "text"
     dtype: ClassVar[str] = "int64"
@@ -260,9 +266,9 @@ def split_words(text: str) -> list[str]:
     return _WORD.findall(str(text).lower())
 
 
+# People who must have a word, or a value of a column, before it is written into the card of a
+# release, which anybody may read.
 SHARED = 2
-"""People who must have a word, or a value of a column, before it is written into the card of a
-release, which anybody may read."""
 
 
 def learn_schema(

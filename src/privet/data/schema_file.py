@@ -21,44 +21,52 @@ from typing import Any, Literal, get_args
 from privet.core.errors import PrivetError, unknown
 from privet.data.dataset import Kind, Modality
 
+# A column's name, False for "none, whatever its name says", None for "guess".
 Name = str | Literal[False] | None
-"""A column's name, False for "none, whatever its name says", None for "guess"."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What the user says about one attribute."""
+    """What the user says about one attribute.
+
+    Parameters:
+        bins: Inner edges that turn a number into classes.
+    """
 
     kind: Kind | None = None
     bins: tuple[float, ...] = ()
-    """Inner edges that turn a number into classes."""
 
 
 @dataclass(frozen=True)
 class Layout:
+    """What the user says about a source in a --schema file; None where nothing is said.
+
+    Parameters:
+        x: The column that is the record itself.
+        size: Height and width that pictures are brought to.
+        shape: Channels and time of one window, where a file holds only a row of numbers.
+        dtype: Type of numbers that a file holds as bytes; float16 where nothing is said.
+        features: Table columns that are input.
+        drop: Columns that are not looked at.
+        labels: Attributes that are never input.
+        keep: Per column, the values whose rows stay.
+        balance: The attribute whose classes are cut down to one size.
+        seed: Of the balancing and of dealing people out over the parts.
+    """
+
     modality: Modality | None = None
     x: str | None = None
-    """The column that is the record itself."""
     size: tuple[int, int] | None = None
-    """Height and width that pictures are brought to."""
     shape: tuple[int, int] | None = None
-    """Channels and time of one window, where a file holds only a row of numbers."""
     dtype: str | None = None
-    """Type of numbers that a file holds as bytes; float16 where nothing is said."""
     person: Name = None
     split: Name = None
     features: tuple[str, ...] | None = None
-    """Table columns that are input."""
     drop: tuple[str, ...] = ()
-    """Columns that are not looked at."""
     labels: tuple[str, ...] = ()
-    """Attributes that are never input."""
     keep: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """Per column, the values whose rows stay."""
     balance: str | None = None
-    """The attribute whose classes are cut down to one size."""
     seed: int = 0
-    """Of the balancing and of dealing people out over the parts."""
     attributes: Mapping[str, Wish] = field(default_factory=dict)
 
     def named_columns(self) -> list[str]:
@@ -160,6 +168,7 @@ def _is_tables(value: Any) -> bool:
 
 _DTYPES = ("float16", "float32", "float64", "int8", "uint8", "int16", "int32")
 
+# Per key: whether a value holds, what to say if not, and what it becomes.
 _FORMS: dict[str, tuple[Callable[[Any], bool], str, Callable[[Any], Any]]] = {
     "modality": (lambda v: v in get_args(Modality), "one of " + ", ".join(get_args(Modality)), str),
     "x": (_is_name, "the name of a column", str),
@@ -184,4 +193,3 @@ _FORMS: dict[str, tuple[Callable[[Any], bool], str, Callable[[Any], Any]]] = {
         lambda v: {k: _wish(k, x) for k, x in v.items()},
     ),
 }
-"""Per key: whether a value holds, what to say if not, and what it becomes."""

@@ -12,11 +12,11 @@ from rich.text import Text
 from privet.data.dataset import PARTS, Attribute, Dataset
 from privet.data.shared_information import shared_bits
 
+# Attributes whose shared bits are counted, and how many of them fit on a page.
 _COMPARED, _SHOWN = 64, 16
-"""Attributes whose shared bits are counted, and how many of them fit on a page."""
+# An attribute with more classes names individuals: each of them shares all its bits with
+# everything.
 _CLASSES = 50
-"""An attribute with more classes names individuals: each of them shares all its bits with
-everything."""
 
 
 def show(data: Dataset) -> RenderableType:

@@ -19,9 +19,10 @@ from privet.data.folders import read_folder
 from privet.data.schema_file import Layout, read_layout
 from privet.data.tables import from_frame, read_csv, read_parquet
 
+# Takes what stands after the colon, a layout, and whether to show progress.
 Source = Callable[[str, Layout, bool], Dataset]
-"""Takes what stands after the colon, a layout, and whether to show progress."""
 
+# By the name before the colon.
 SOURCES: Registry[Source] = Registry(
     "data source",
     {
@@ -34,14 +35,13 @@ SOURCES: Registry[Source] = Registry(
     },
     "privet.sources",
 )
-"""By the name before the colon."""
 
+# By what the path ends in.
 FILES: dict[str, Callable[[Path, Layout, bool], Dataset]] = {
     ".parquet": read_parquet,
     ".pq": read_parquet,
     ".csv": read_csv,
 }
-"""By what the path ends in."""
 
 
 def load(

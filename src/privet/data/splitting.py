@@ -10,10 +10,10 @@ import numpy as np
 from privet.core.errors import PrivetError
 from privet.data.dataset import PARTS, Array
 
+# fit, attack, select, test, where the data says nothing.
 SHARES = (0.4, 0.3, 0.1, 0.2)
-"""fit, attack, select, test, where the data says nothing."""
+# People; up to so many, chance alone often leaves a part without one of two values.
 FEW = 100
-"""People; up to so many, chance alone often leaves a part without one of two values."""
 
 _NAMES = {
     "fit": "fit",

@@ -24,15 +24,18 @@ from privet.data.images import is_picture, read_picture
 from privet.data.known_attributes import Given
 from privet.data.schema import ImageSchema, Schema, SignalSchema, TableSchema
 
+# Encoded records, and the columns that are kept beside them.
 Rows = tuple[Array, pd.DataFrame]
-"""Encoded records, and the columns that are kept beside them."""
 
 
 class Chunk(NamedTuple):
-    """Some rows of a file, read and not yet encoded, so that another thread can do that."""
+    """Some rows of a file, read and not yet encoded, so that another thread can do that.
+
+    Parameters:
+        start: Rows before them.
+    """
 
     start: int
-    """Rows before them."""
     encode: Callable[[], Rows]
 
 

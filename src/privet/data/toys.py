@@ -24,10 +24,10 @@ from privet.data.dataset import Array, Attribute, Dataset
 from privet.data.schema_file import Layout, refuse_schema_file
 from privet.data.splitting import assign
 
+# Mean (of u = 1; the other is its negative) and deviation of the Gaussian toy.
 M, S = 1.0, 1.0
-"""Mean (of u = 1; the other is its negative) and deviation of the Gaussian toy."""
+# P(x = u) and P(u = 1) of the Bernoulli toy.
 AGREE, PRIOR = 0.8, 0.5
-"""P(x = u) and P(u = 1) of the Bernoulli toy."""
 TOYS = ("bernoulli", "gaussian")
 
 
@@ -70,10 +70,13 @@ def toy(name: str, n: int = 20_000, seed: int = 0) -> Dataset:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best Gaussian release x~ = x - b (2u - 1) + g N(0, 1)."""
+    """The best Gaussian release x~ = x - b (2u - 1) + g N(0, 1).
+
+    Parameters:
+        accuracy: Of the best adversary: what no attack on this release can exceed.
+    """
 
     accuracy: float
-    """Of the best adversary: what no attack on this release can exceed."""
     b: float
     g: float
 
@@ -101,12 +104,15 @@ def gaussian_optimum(distortion: float, m: float = M, s: float = S) -> Optimum:
 
 @dataclass(frozen=True)
 class ChannelOptimum:
-    """The best release of a feature with finitely many values."""
+    """The best release of a feature with finitely many values.
+
+    Parameters:
+        accuracy: Of the best adversary.
+        channel: P(x~ | x, u), indexed [u, x, x~].
+    """
 
     accuracy: float
-    """Of the best adversary."""
     channel: Array
-    """P(x~ | x, u), indexed [u, x, x~]."""
 
 
 def bernoulli_optimum(

@@ -10,8 +10,8 @@ import pyarrow as pa
 from privet.core.errors import PrivetError
 from privet.data.dataset import Array
 
+# Channels and time.
 Shape = tuple[int, int]
-"""Channels and time."""
 
 
 def is_bytes(kind: Any) -> bool:

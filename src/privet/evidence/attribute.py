@@ -12,6 +12,9 @@ Kind = Literal["binary", "categorical", "number", "identity", "mask"]
 class Attribute:
     """Something known about a record that somebody may want hidden or asked for.
 
+    Parameters:
+        values: Names of the classes, by code. Empty for numbers and masks.
+
     >>> Attribute("smiling", "binary", ("no", "yes")).classes
     2
     """
@@ -19,7 +22,6 @@ class Attribute:
     name: str
     kind: Kind
     values: tuple[str, ...] = ()
-    """Names of the classes, by code. Empty for numbers and masks."""
 
     @property
     def classes(self) -> int:

@@ -59,7 +59,7 @@ def _of(kind: Any, kinds: dict[str, Any]) -> dict[str, Any]:
             hints, docs = get_type_hints(kind), field_docs(kind)
             kinds[kind.__name__] |= {
                 "type": "object",
-                "description": " ".join((kind.__doc__ or "").split()),
+                "description": " ".join((kind.__doc__ or "").partition("Parameters:")[0].split()),
                 "properties": {
                     f.name: _of(hints[f.name], kinds)
                     | ({"description": docs[f.name]} if f.name in docs else {})

@@ -13,13 +13,13 @@ import numpy as np
 
 from privet.evidence.arrays import Array
 
+# PSNR of equal pictures, which would be infinite, and the highest there is.
 CAP = 100.0
-"""PSNR of equal pictures, which would be infinite, and the highest there is."""
 WINDOW, SIGMA, K1, K2 = 11, 1.5, 0.01, 0.03
+# Of the scales of MS-SSIM, the finest first.
 WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
-"""Of the scales of MS-SSIM, the finest first."""
+# Numbers of a picture set looked at in one go.
 AT_ONCE = 1 << 22
-"""Numbers of a picture set looked at in one go."""
 
 
 def psnr(made: Array, truth: Array, peak: float = 255.0) -> Array:

@@ -16,8 +16,8 @@ from privet.core.errors import PrivetError
 from privet.core.files import write_text
 from privet.core.json_values import as_json, read
 
+# Version of the layout of audit.json.
 VERSION = 2
-"""Version of the layout of audit.json."""
 
 Direction = Literal["lower", "higher"]
 Source = Literal["released", "raw", "rebuilt", "averaged"]
@@ -26,28 +26,31 @@ Role = Literal["private", "utility", "undeclared"]
 
 @dataclass(frozen=True)
 class Figure:
-    """One number that can be read without the rest of the page."""
+    """One number that can be read without the rest of the page.
+
+    Parameters:
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+        n: Records, or people, the number was counted on; 0 says that nothing was measured.
+        chance: What the best guess without any data would reach.
+        unit: share, bits, dB, or the unit of the attribute itself.
+        better: Which direction the user of the release would like: lower for what leaks, higher for
+            a task.
+        interval: How the interval was made; empty where there is none, and then low = value = high.
+        measure: What was counted, in words.
+        note: What is known to be wrong with this number, or what it means, in one sentence.
+    """
 
     value: float
     low: float
-    """Lower end of the interval."""
     high: float
-    """Upper end of the interval."""
     n: int
-    """Records, or people, the number was counted on; 0 says that nothing was measured."""
     chance: float
-    """What the best guess without any data would reach."""
     unit: str = "share"
-    """share, bits, dB, or the unit of the attribute itself."""
     better: Direction = "lower"
-    """Which direction the user of the release would like: lower for what leaks, higher for a
-    task."""
     interval: str = "Clopper-Pearson 95 %"
-    """How the interval was made; empty where there is none, and then low = value = high."""
     measure: str = "balanced accuracy"
-    """What was counted, in words."""
     note: str = ""
-    """What is known to be wrong with this number, or what it means, in one sentence."""
 
     @property
     def is_chance(self) -> bool:
@@ -62,29 +65,32 @@ class Figure:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one adversary (or task model) read of one attribute, on people nobody learned from."""
+    """What one adversary (or task model) read of one attribute, on people nobody learned from.
+
+    Parameters:
+        adversary: A word of the table of adversaries.
+        source: What it saw: released records, raw ones for comparison, ones rebuilt from released
+            ones, or averages of several releases.
+        select: Its score on *select* (balanced accuracy, or share of variance explained), by which
+            the strongest is chosen.
+        score: Of classes the balanced accuracy at the threshold chosen on *select*; of a number the
+            share of variance explained.
+        plain: Of classes the accuracy of its plain answer; of a number the mean absolute error.
+        auc: Area under the ROC curve, one against the rest; None for numbers, or where it is not
+            defined.
+        title: What the adversary is called among people.
+        releases: How many releases of each record it averaged.
+    """
 
     adversary: str
-    """A word of the table of adversaries."""
     source: Source
-    """What it saw: released records, raw ones for comparison, ones rebuilt from released ones, or
-    averages of several releases."""
     select: float
-    """Its score on *select* (balanced accuracy, or share of variance explained), by which the
-    strongest is chosen."""
     score: Figure
-    """Of classes the balanced accuracy at the threshold chosen on *select*; of a number the share
-    of variance explained."""
     plain: Figure
-    """Of classes the accuracy of its plain answer; of a number the mean absolute error."""
     auc: Figure | None
-    """Area under the ROC curve, one against the rest; None for numbers, or where it is not
-    defined."""
     seconds: float
     title: str = ""
-    """What the adversary is called among people."""
     releases: int = 1
-    """How many releases of each record it averaged."""
 
     @property
     def called(self) -> str:
@@ -93,52 +99,62 @@ class Finding:
 
 @dataclass(frozen=True)
 class Group:
-    """How well the strongest adversary reads the attribute among some of the people."""
+    """How well the strongest adversary reads the attribute among some of the people.
+
+    Parameters:
+        by: The attribute that makes the group.
+        value: Its value in this group.
+        score: The same measure as the headline's.
+    """
 
     by: str
-    """The attribute that makes the group."""
     value: str
-    """Its value in this group."""
     score: Figure
-    """The same measure as the headline's."""
 
 
 @dataclass(frozen=True)
 class Risk:
-    """Per record: how much of its probability the strongest adversary puts on the true value."""
+    """Per record: how much of its probability the strongest adversary puts on the true value.
+
+    Parameters:
+        edges: Edges of the bins of that probability, from 0 to 1.
+        counts: Test records in each bin.
+        sure: Share of records for which the adversary is right and at least nine tenths sure.
+    """
 
     edges: tuple[float, ...]
-    """Edges of the bins of that probability, from 0 to 1."""
     counts: tuple[int, ...]
-    """Test records in each bin."""
     sure: Figure
-    """Share of records for which the adversary is right and at least nine tenths sure."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Everything found about one attribute."""
+    """Everything found about one attribute.
+
+    Parameters:
+        values: Names of its classes; empty for a number.
+        best: Index into `released` of the finding that was strongest on *select*: the one to
+            believe.
+        baselines: What is known without the release: 'prior', and 'task NAME' for what the label of
+            that task alone gives away.
+        evidence: More about the strongest adversary, by the name of the measure: f1,
+            tpr_at_fpr_1_percent, advantage, usable_bits, ...
+        others: Findings outside the contest for the headline: from rebuilt records, and from
+            averages of several releases.
+    """
 
     attribute: str
     role: Role
     values: tuple[str, ...]
-    """Names of its classes; empty for a number."""
     released: tuple[Finding, ...]
     raw: tuple[Finding, ...]
     best: int
-    """Index into `released` of the finding that was strongest on *select*: the one to believe."""
     best_raw: int
     baselines: dict[str, Figure] = field(default_factory=dict)
-    """What is known without the release: 'prior', and 'task NAME' for what the label of that task
-    alone gives away."""
     evidence: dict[str, Figure] = field(default_factory=dict)
-    """More about the strongest adversary, by the name of the measure: f1, tpr_at_fpr_1_percent,
-    advantage, usable_bits, ..."""
     groups: tuple[Group, ...] = ()
     risk: Risk | None = None
     others: tuple[Finding, ...] = ()
-    """Findings outside the contest for the headline: from rebuilt records, and from averages of
-    several releases."""
 
     @property
     def worst(self) -> Finding:
@@ -157,96 +173,110 @@ class Reading:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """What one decoder makes of the released records of people it has not seen."""
+    """What one decoder makes of the released records of people it has not seen.
+
+    Parameters:
+        measure: What `value` counts, in words: 'PSNR in dB', 'share of words rebuilt', 'share of
+            variance explained'.
+        originals: Pictures as PNG in base64, or texts.
+        decoder: Which decoder it was, in words.
+        figures: psnr, ssim, ms_ssim of pictures, each with its interval over people.
+    """
 
     measure: str
-    """What `value` counts, in words: 'PSNR in dB', 'share of words rebuilt', 'share of variance
-    explained'."""
     value: float
     n: int
     originals: tuple[str, ...] = ()
-    """Pictures as PNG in base64, or texts."""
     rebuilt: tuple[str, ...] = ()
     decoder: str = "decoder"
-    """Which decoder it was, in words."""
     figures: dict[str, Figure] = field(default_factory=dict)
-    """psnr, ssim, ms_ssim of pictures, each with its interval over people."""
 
 
 @dataclass(frozen=True)
 class People:
-    """An attack on people rather than on an attribute: re-identification or membership."""
+    """An attack on people rather than on an attribute: re-identification or membership.
+
+    Parameters:
+        adversary: The variant that was strongest on people other than those counted, in words.
+        figures: top_1 and top_5; or auc, balanced_accuracy and tpr_at_fpr_1_percent. From released
+            records.
+        raw: The same from raw records.
+        note: What the attack was, in a sentence or two.
+    """
 
     attack: Literal["re-identification", "membership"]
     adversary: str
-    """The variant that was strongest on people other than those counted, in words."""
     figures: dict[str, Figure]
-    """top_1 and top_5; or auc, balanced_accuracy and tpr_at_fpr_1_percent. From released
-    records."""
     raw: dict[str, Figure] = field(default_factory=dict)
-    """The same from raw records."""
     note: str = ""
-    """What the attack was, in a sentence or two."""
 
 
 @dataclass(frozen=True)
 class Fairness:
     """How differently the model for a task treats groups, learned from released and from raw
-    records."""
+    records.
+
+    Parameters:
+        by: The attribute that makes the groups.
+        released: demographic_parity_difference and equalized_odds_difference: 0 treats all groups
+            alike, 1 is the other end.
+        rates: Accuracy of the model on released records in each group.
+    """
 
     task: str
     by: str
-    """The attribute that makes the groups."""
     released: dict[str, Figure]
-    """demographic_parity_difference and equalized_odds_difference: 0 treats all groups alike, 1 is
-    the other end."""
     raw: dict[str, Figure]
     rates: tuple[Group, ...] = ()
-    """Accuracy of the model on released records in each group."""
 
 
 @dataclass(frozen=True)
 class Certified:
     """What no adversary can beat when it guesses one private attribute, or why nothing can be said;
-    certificate.py has the proof."""
+    certificate.py has the proof.
+
+    Parameters:
+        attribute: Its name; of several guessed at once, their names with 'and' between them.
+        values: What is guessed among: classes, ranges of a number, or combinations.
+        bound: Upper bound on every adversary's balanced accuracy; None: not certified.
+        at_prior: Upper bound on plain accuracy, the values being as frequent as they are.
+        prior: How frequent they are.
+        bits: Upper bound on the bits that a release carries about it, the values being equally
+            likely.
+        empirical: Balanced accuracy of the best adversary for just these people: bound = empirical
+            + slack.
+        slack: What is added because people are a sample.
+        confidence: How sure each of these bounds is by itself.
+        people: Test people who have each value.
+        d: Dimensions of the code that noise is added to, or symbols of the alphabet; 0 where there
+            is neither.
+        sigma: Deviation of the noise of one release; null for symbols.
+        releases: How many releases of the same record, each with fresh noise, the adversary sees.
+        method: How the bound was computed: smoothed, transport or histogram.
+        reason: Why it is not certified; empty where it is.
+        transport: The bound by optimal transport, where it was asked for.
+        note: What else is to be known about it, in one or two sentences.
+        flip: Of a release of symbols: how often one is replaced by another drawn at random.
+    """
 
     attribute: str
-    """Its name; of several guessed at once, their names with 'and' between them."""
     values: tuple[str, ...]
-    """What is guessed among: classes, ranges of a number, or combinations."""
     bound: float | None
-    """Upper bound on every adversary's balanced accuracy; None: not certified."""
     at_prior: float | None
-    """Upper bound on plain accuracy, the values being as frequent as they are."""
     prior: tuple[float, ...]
-    """How frequent they are."""
     bits: float | None
-    """Upper bound on the bits that a release carries about it, the values being equally likely."""
     empirical: float
-    """Balanced accuracy of the best adversary for just these people: bound = empirical + slack."""
     slack: float
-    """What is added because people are a sample."""
     confidence: float
-    """How sure each of these bounds is by itself."""
     people: tuple[int, ...]
-    """Test people who have each value."""
     d: int
-    """Dimensions of the code that noise is added to, or symbols of the alphabet; 0 where there is
-    neither."""
     sigma: float | None
-    """Deviation of the noise of one release; null for symbols."""
     releases: int
-    """How many releases of the same record, each with fresh noise, the adversary sees."""
     method: str
-    """How the bound was computed: smoothed, transport or histogram."""
     reason: str = ""
-    """Why it is not certified; empty where it is."""
     transport: float | None = None
-    """The bound by optimal transport, where it was asked for."""
     note: str = ""
-    """What else is to be known about it, in one or two sentences."""
     flip: float | None = None
-    """Of a release of symbols: how often one is replaced by another drawn at random."""
 
     @property
     def chance(self) -> float:
@@ -256,31 +286,34 @@ class Certified:
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found, JSON in and JSON out. Reports and gates are views of it."""
+    """What was found, JSON in and JSON out. Reports and gates are views of it.
+
+    Parameters:
+        release: From the card: method, settings, private, seed, in_game (what the method's own
+            adversary reached), sha256.
+        data: name, modality, fingerprint, and parts: {part: {records, people}}.
+        readings: The private attributes, then the tasks.
+        limits: What this audit does not show, in plain sentences.
+        rebuilt: One per decoder, the closest on *select* first.
+        undeclared: Attributes nobody named, the most readable first.
+        information: Bits that released records carry about the records themselves, where there is a
+            bound or an estimate.
+        certificates: Per private attribute, and all of them at once, what no adversary can beat;
+            for one release of a record and for several.
+    """
 
     release: dict[str, Any]
-    """From the card: method, settings, private, seed, in_game (what the method's own adversary
-    reached), sha256."""
     data: dict[str, Any]
-    """name, modality, fingerprint, and parts: {part: {records, people}}."""
     battery: str
     readings: tuple[Reading, ...]
-    """The private attributes, then the tasks."""
     limits: tuple[str, ...]
-    """What this audit does not show, in plain sentences."""
     seconds: float
     rebuilt: tuple[Rebuilt, ...] = ()
-    """One per decoder, the closest on *select* first."""
     undeclared: tuple[Reading, ...] = ()
-    """Attributes nobody named, the most readable first."""
     people: tuple[People, ...] = ()
     fairness: tuple[Fairness, ...] = ()
     information: dict[str, Figure] = field(default_factory=dict)
-    """Bits that released records carry about the records themselves, where there is a bound or an
-    estimate."""
     certificates: tuple[Certified, ...] = ()
-    """Per private attribute, and all of them at once, what no adversary can beat; for one release
-    of a record and for several."""
     version: int = VERSION
 
     def reading(self, attribute: str) -> Reading:

@@ -9,8 +9,8 @@ from typing import Literal
 
 from privet.evidence.figures import Figure
 
+# Stands where a number is missing, infinite or not a number.
 UNKNOWN = "not measured"
-"""Stands where a number is missing, infinite or not a number."""
 
 Way = Literal["nearest", "down", "up"]
 

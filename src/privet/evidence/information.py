@@ -20,19 +20,22 @@ from privet.evidence.leakage import as_codes, as_probabilities
 
 @dataclass(frozen=True)
 class Information:
-    """A number of bits and what it is worth."""
+    """A number of bits and what it is worth.
+
+    Parameters:
+        value: Never negative, and never more than the method can show.
+        raw: What was measured before that; below 0 where the adversary did worse than the prior or
+            the estimate is all error.
+        n: Records it was measured on; 0 says that nothing was, and then `value` means nothing.
+        limit: What is known to be wrong with this number, in one sentence.
+        cap: The highest value that this method could have given on this data, where there is one.
+    """
 
     value: float
-    """Never negative, and never more than the method can show."""
     raw: float
-    """What was measured before that; below 0 where the adversary did worse than the prior or the
-    estimate is all error."""
     n: int
-    """Records it was measured on; 0 says that nothing was, and then `value` means nothing."""
     limit: str
-    """What is known to be wrong with this number, in one sentence."""
     cap: float | None = None
-    """The highest value that this method could have given on this data, where there is one."""
     unit: str = "bits"
 
 

@@ -17,12 +17,12 @@ from scipy.stats import norm, t
 from privet.evidence.arrays import Array
 from privet.evidence.intervals import Interval
 
+# People drawn in one go: what fits a cache, whatever the number of draws.
 AT_ONCE = 1 << 18
-"""People drawn in one go: what fits a cache, whatever the number of draws."""
+# People of one kind, on average, from which on kinds are drawn rather than people.
 FEW_KINDS = 8
-"""People of one kind, on average, from which on kinds are drawn rather than people."""
+# Numbers looked at for one interval: where a draw takes many, there are fewer draws.
 ENOUGH = 2 * 10**7
-"""Numbers looked at for one interval: where a draw takes many, there are fewer draws."""
 
 
 def bootstrap_people(

@@ -156,16 +156,19 @@ def rank_correlation_over_people(
 
 
 class _Sides(NamedTuple):
-    """One class against the rest, along rising scores."""
+    """One class against the rest, along rising scores.
+
+    Parameters:
+        inside: Who the records of the class are of.
+        below: For each record of the class, how many records outside have a lower score,
+        upto: and how many a score that is not higher; None where no scores are equal and it is the
+            same.
+    """
 
     inside: Array
-    """Who the records of the class are of."""
     outside: Array
     below: Array
-    """For each record of the class, how many records outside have a lower score,"""
     upto: Array | None
-    """and how many a score that is not higher; None where no scores are equal and it is the
-    same."""
 
 
 def _sides(score: Array, member: Array, place: Array) -> _Sides:

@@ -15,8 +15,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+# Steps of the grid within one scale of the noise, or up to twice as many.
 FINE = 4096
-"""Steps of the grid within one scale of the noise, or up to twice as many."""
 
 
 class Additive(nn.Module):

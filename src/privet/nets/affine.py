@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from privet.data.schema import Schema
 from privet.nets.convolutions import prepare
 
+# Steps between released values, next to the deviation of their coordinate.
 STEP = 2.0**-22
-"""Steps between released values, next to the deviation of their coordinate."""
 
 
 class Affine(nn.Module):

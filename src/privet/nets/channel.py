@@ -29,23 +29,27 @@ from privet.data.schema import ImageSchema, Schema, TableSchema
 from privet.nets import convolutions, vectors
 from privet.nets.convolutions import prepare
 
+# A sampled column: the first of its places in a row, and what each of its values looks like there.
 Level = tuple[int, Sequence[Sequence[float]]]
-"""A sampled column: the first of its places in a row, and what each of its values looks like
-there."""
 Distance = Literal["l1", "l2"]
 TINY = 1e-12
+# Values of a number that is still sampled rather than moved.
 FEW = 8
-"""Values of a number that is still sampled rather than moved."""
 
 
 class Proposal(NamedTuple):
+    """What a channel would release for a record, before noise.
+
+    Parameters:
+        own: The record itself.
+        made: What the channel would release in its place; at the places of sampled columns, the
+            record itself.
+        odds: Of every sampled column, (n, values).
+    """
+
     own: Tensor
-    """The record itself."""
     made: Tensor
-    """What the channel would release in its place; at the places of sampled columns, the record
-    itself."""
     odds: tuple[Tensor, ...]
-    """Of every sampled column, (n, values)."""
 
 
 class Spent(NamedTuple):

@@ -20,10 +20,10 @@ from privet.nets.additive import Additive
 from privet.nets.convolutions import prepare, scaled
 from privet.nets.resnet import Jitter, ResNet
 
+# Frequencies per column of a table.
 WAVES = 8
-"""Frequencies per column of a table."""
+# Largest shift of a picture in learning, as a share of its shorter side.
 REACH = 1 / 16
-"""Largest shift of a picture in learning, as a share of its shorter side."""
 
 
 class Code(nn.Module):

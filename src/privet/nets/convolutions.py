@@ -22,17 +22,17 @@ _NORM = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
 _POOL = {1: nn.MaxPool1d, 2: nn.MaxPool2d}
 _MODE = {1: "linear", 2: "bilinear"}
 
+# Feature extractor: 2 x conv3-64, pool, 2 x conv3-128, pool.
 LIFT = ((2, 64), (2, 128))
-"""Feature extractor: 2 x conv3-64, pool, 2 x conv3-128, pool."""
 LIFT_OF_ESTIMATOR = ((3, 64), (2, 128))
+# Classifier, and the estimator from the features' depth on; also V-CL#16.
 TRUNK = ((3, 256), (3, 512), (3, 512))
-"""Classifier, and the estimator from the features' depth on; also V-CL#16."""
+# V-CL#19.
 TRUNK_19 = ((4, 256), (4, 512), (4, 512))
-"""V-CL#19."""
+# Res-CL.
 RESIDUAL = (128, 256, 512)
-"""Res-CL."""
+# Steps per axis below which the classifiers' poolings leave nothing.
 SMALLEST = 32
-"""Steps per axis below which the classifiers' poolings leave nothing."""
 
 
 def scaled(size: int, width: float) -> int:

@@ -54,10 +54,10 @@ def ready(device: torch.device) -> None:
         torch.linalg.eigh(torch.eye(2, device=device))
 
 
+# How many kernels are tried for a convolution. Ten, torch's own number, took 9 s at the start of
+# TIPRDC on pictures of 64 x 64, three take 2 s, and the step is the same (benchmarks/learning.py,
+# parts e and s).
 KERNELS = 3
-"""How many kernels are tried for a convolution. Ten, torch's own number, took 9 s at the start of
-TIPRDC on pictures of 64 x 64, three take 2 s, and the step is the same (benchmarks/learning.py,
-parts e and s)."""
 
 
 @contextmanager

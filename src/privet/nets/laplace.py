@@ -28,8 +28,8 @@ from privet.data.schema import Schema
 from privet.nets.additive import Additive
 from privet.nets.record import Record
 
+# Steps within one scale of the noise, or up to twice as many.
 STEPS = 64
-"""Steps within one scale of the noise, or up to twice as many."""
 
 
 class Laplace(Additive):

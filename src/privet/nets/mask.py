@@ -25,17 +25,20 @@ from privet.nets.code import Rows, body
 from privet.nets.convolutions import prepare
 from privet.nets.resnet import ResNet
 
+# The coarsest grid: below the difference that two runtimes may show.
 COARSEST = 2.0**-14
-"""The coarsest grid: below the difference that two runtimes may show."""
 FINEST = 2.0**-24
 
 
 class Spread(nn.Module):
-    """Nothing is added until it is filled."""
+    """Nothing is added until it is filled.
+
+    Parameters:
+        scales: Standard deviation of the noise of every feature; 0 where there is none.
+    """
 
     location: Tensor
     scales: Tensor
-    """Standard deviation of the noise of every feature; 0 where there is none."""
     step: Tensor
 
     def __init__(self, body: nn.Module) -> None:
@@ -72,12 +75,15 @@ class Spread(nn.Module):
 
 class Keep(nn.Module):
     """A record in the network's scale, with 0 for what is suppressed; and what was learned about
-    how much each value is needed."""
+    how much each value is needed.
+
+    Parameters:
+        sigma: The noise that every value bears, in its unit, learned before anything was
+            suppressed: large where it is not needed.
+    """
 
     keep: Tensor
     sigma: Tensor
-    """The noise that every value bears, in its unit, learned before anything was suppressed: large
-    where it is not needed."""
 
     def __init__(self, shape: Sequence[int | None]) -> None:
         super().__init__()

@@ -21,11 +21,11 @@ from privet.nets.norm import GroupNorm
 from privet.nets.sequences import present
 
 _CONV = {1: nn.Conv1d, 2: nn.Conv2d}
+# Steps per axis of the coarsest maps; released maps with fewer are read as one vector.
 SMALLEST = 4
-"""Steps per axis of the coarsest maps; released maps with fewer are read as one vector."""
 WIDEST = 512
+# Deviation beside the mean below which a float32 holds nothing but rounding.
 RESOLUTION = 1e-7
-"""Deviation beside the mean below which a float32 holds nothing but rounding."""
 
 
 class Standard(nn.Module):

@@ -23,14 +23,14 @@ _CONV = {1: nn.Conv1d, 2: nn.Conv2d}
 _NORM = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
 _MEAN = {1: nn.AvgPool1d, 2: nn.AvgPool2d}
 
+# Channels of the body's stages; each but the first halves every axis. The first fits a quarter-size
+# map of 128 channels.
 BODY = (128, 256, 448)
-"""Channels of the body's stages; each but the first halves every axis. The first fits a
-quarter-size map of 128 channels."""
 PER_STAGE = 2
+# About how many steps per axis the body starts from, for signals and for maps.
 ENTRANCE = {1: 32, 2: 16}
-"""About how many steps per axis the body starts from, for signals and for maps."""
+# The stem has at least one of this many of the body's first channels.
 NARROWEST = 4
-"""The stem has at least one of this many of the body's first channels."""
 
 
 def halvings(size: Sequence[int]) -> int:

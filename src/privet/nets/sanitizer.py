@@ -25,13 +25,13 @@ from privet.nets.code import Rows
 from privet.nets.convolutions import prepare, scaled
 from privet.nets.norm import GroupNorm
 
+# Channels per level at width 1; each level but the first halves every axis.
 LEVELS = (32, 64, 128)
-"""Channels per level at width 1; each level but the first halves every axis."""
+# Noise beside a row: so many numbers. Pictures and windows get one more channel of noise, at full
+# size.
 COLUMNS = 8
-"""Noise beside a row: so many numbers. Pictures and windows get one more channel of noise, at full
-size."""
+# Where the gate starts, before the sigmoid: a twentieth open.
 SHUT = -3.0
-"""Where the gate starts, before the sigmoid: a twentieth open."""
 GROUPS = 4
 
 _CONV = {1: nn.Conv1d, 2: nn.Conv2d}

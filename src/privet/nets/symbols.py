@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from privet.data.schema import Schema
 from privet.nets.code import Code
 
+# Draws are float32: so much, at most, is each of a symbol's probabilities off.
 ROUNDING = 2.0**-23
-"""Draws are float32: so much, at most, is each of a symbol's probabilities off."""
 
 
 class Quantiser(nn.Module):

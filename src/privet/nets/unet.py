@@ -24,16 +24,16 @@ from privet.core.errors import PrivetError, unknown
 from privet.data.schema import Schema
 from privet.nets.convolutions import prepare, scaled
 
+# Channels per level of the network that makes noise maps; the published sizes (Koker and others,
+# 2021).
 SIZES = {"small": (16, 32), "medium": (16, 32, 64), "large": (16, 32, 64, 128)}
-"""Channels per level of the network that makes noise maps; the published sizes (Koker and others,
-2021)."""
+# Channels per level of a network that marks an object, at width 1.
 SEGMENTER = (32, 64, 128, 256)
-"""Channels per level of a network that marks an object, at width 1."""
+# The map's logit before anything is learned: an eighth of the loudest noise.
 QUIET = -2.0
-"""The map's logit before anything is learned: an eighth of the loudest noise."""
+# Releases are rounded to multiples of this: finer than noise that hides anything, and coarser than
+# what floats resolve.
 STEP = 2.0**-14
-"""Releases are rounded to multiples of this: finer than noise that hides anything, and coarser than
-what floats resolve."""
 
 
 class UNet(nn.Module):

@@ -29,24 +29,24 @@ from privet.data.schema import PAD, Schema
 from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures, count
 from privet.release.runtime import Runnable, read_graph, session
 
+# Records whose noise is drawn at once: with a seed, the noise of a record depends on the seed and
+# on where its batch starts.
 BATCH = 256
-"""Records whose noise is drawn at once: with a seed, the noise of a record depends on the seed and
-on where its batch starts."""
+# Most records that are read and encoded at once.
 CHUNK = 16 * BATCH
-"""Most records that are read and encoded at once."""
+# Most numbers that the graph is given at once: what networks make of a record in between is some
+# hundred times as large.
 INPUTS = 1 << 18
-"""Most numbers that the graph is given at once: what networks make of a record in between is some
-hundred times as large."""
+# Encoded and released records that may be on their way.
 FLYING_BYTES = 256 << 20
-"""Encoded and released records that may be on their way."""
+# Released records are written in groups of at least so many bytes, or CHUNK records.
 GROUP_BYTES = 8 << 20
-"""Released records are written in groups of at least so many bytes, or CHUNK records."""
+# Where chunks are released elsewhere: folder, schema, source, records, columns to keep, record
+# column, seed.
 Spread = Callable[
     [Path, Schema, Path | Sequence[Path], int, Sequence[str], str | None, int | None],
     Iterator[pa.Table],
 ]
-"""Where chunks are released elsewhere: folder, schema, source, records, columns to keep, record
-column, seed."""
 
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif")
 

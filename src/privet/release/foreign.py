@@ -32,6 +32,7 @@ from privet.release.noise import Noise
 from privet.release.release import Release
 from privet.release.runtime import session
 
+# Keys of the card of an ONNX file; all may be left out.
 CARD = {
     "name": "what the release is called",
     "private": "the attributes it hides",
@@ -40,7 +41,6 @@ CARD = {
     "noise": "name, law and shape of the input that takes noise",
     "output": "the name of the output to look at",
 }
-"""Keys of the card of an ONNX file; all may be left out."""
 
 
 def from_function(

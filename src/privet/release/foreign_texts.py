@@ -22,8 +22,8 @@ from privet.data.word_vectors import is_words
 from privet.evidence.figures import Rebuilt
 from privet.release.release import Release
 
+# The column that is taken for the texts where none is named.
 TEXT = "text"
-"""The column that is taken for the texts where none is named."""
 
 
 def released_texts(

@@ -21,24 +21,29 @@ from privet.data.dataset import Array
 if TYPE_CHECKING:
     import torch
 
+# Inverse distribution functions of the unit laws.
 UNIT: dict[str, Callable[[Array], Array]] = {
     "gaussian": ndtri,
     "laplace": lambda p: np.where(p < 0.5, np.log(2 * p), -np.log(2 - 2 * p)),
     "uniform": lambda p: p,
 }
-"""Inverse distribution functions of the unit laws."""
 
+# Numbers drawn at once.
 PIECE = 1 << 16
-"""Numbers drawn at once."""
 
 
 @dataclass(frozen=True)
 class Noise:
+    """The law of the noise that a release adds, drawn where the data is.
+
+    Parameters:
+        shape: Shape per record; None for the axis that follows the record's length.
+        scale: What the unit noise is multiplied with inside the network, where that is one number.
+    """
+
     law: str
     shape: tuple[int | None, ...]
-    """Shape per record; None for the axis that follows the record's length."""
     scale: float
-    """What the unit noise is multiplied with inside the network, where that is one number."""
 
     def __post_init__(self) -> None:
         if self.law not in UNIT:

@@ -38,14 +38,19 @@ nets.NETWORKS.register("int8", "privet.release.quantised:int8_network")
 
 @dataclass(eq=False)
 class Release:
+    """A frozen network with its noise law and its card: what participants run and audits attack.
+
+    Parameters:
+        network: A word of `nets.NETWORKS` and its settings.
+        card: method, settings, private, seed, data, in_game, history, ...: what people want to know
+            about it.
+    """
+
     schema: Schema
     network: tuple[str, dict[str, Any]]
-    """A word of `nets.NETWORKS` and its settings."""
     module: nn.Module
     noise: Noise | None
     card: dict[str, Any] = field(default_factory=dict)
-    """method, settings, private, seed, data, in_game, history, ...: what people want to know about
-    it."""
 
     def __post_init__(self) -> None:
         self.module.eval().requires_grad_(False)

@@ -18,8 +18,8 @@ from privet.data.known_attributes import schema_from_json
 from privet.data.schema import Schema
 from privet.release.noise import Noise
 
+# Version of the layout of a release folder.
 VERSION = 1
-"""Version of the layout of a release folder."""
 
 FILES = {"weights": "weights.safetensors", "graph": "release.onnx"}
 
@@ -27,11 +27,14 @@ FILES = {"weights": "weights.safetensors", "graph": "release.onnx"}
 @dataclass(frozen=True)
 class Runnable:
     """A release whose graph does the work: its network is not built, and its weights are not
-    read."""
+    read.
+
+    Parameters:
+        shape: Shape of one released record; None for a free axis.
+    """
 
     schema: Schema
     shape: tuple[int | None, ...]
-    """Shape of one released record; None for a free axis."""
     noise: Noise | None
     card: dict[str, Any]
 

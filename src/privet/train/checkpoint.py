@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from privet.core.errors import PrivetError
 from privet.core.files import replacing
 
+# Name of the file, in the folder that the result will be written to.
 CHECKPOINT = "checkpoint.safetensors"
-"""Name of the file, in the folder that the result will be written to."""
 
 
 class Keeper:

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from privet.core.progress import console
 
+# Steps before the recording: libraries choose their kernels in them, and optimisers make their
+# state.
 WARM = 3
-"""Steps before the recording: libraries choose their kernels in them, and optimisers make their
-state."""
 
 
 class Replayed:

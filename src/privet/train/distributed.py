@@ -42,10 +42,10 @@ from privet.train.checkpoint import CHECKPOINT
 from privet.train.feed import Batch, Feed, Places
 from privet.train.step import Move
 
+# Methods that look across records in the ways above only.
 METHODS = ("hedge", "tiprdc")
-"""Methods that look across records in the ways above only."""
+# How long to wait for a process that is late; judging and reading data are not in step.
 PATIENCE = timedelta(minutes=30)
-"""How long to wait for a process that is late; judging and reading data are not in step."""
 
 
 @contextmanager

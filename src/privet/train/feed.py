@@ -19,21 +19,26 @@ from privet.data.dataset import Array
 from privet.data.schema import PAD, Inputs
 from privet.nets.device import Lane
 
+# Of the free memory of a GPU, how much records may take to stay there.
 SHARE_OF_GPU = 0.3
-"""Of the free memory of a GPU, how much records may take to stay there."""
+# Batches of texts that are sorted by length together.
 SORTED = 50
-"""Batches of texts that are sorted by length together."""
 
 
 @dataclass(frozen=True)
 class Batch:
+    """Some encoded records and their labels, on the device.
+
+    Parameters:
+        labels: int64 codes with -1 for missing; uint8 (n, height, width) for masks.
+    """
+
     x: Tensor
     labels: dict[str, Tensor]
-    """int64 codes with -1 for missing; uint8 (n, height, width) for masks."""
 
 
+# What a reader hands over: a batch and when it is there, an error, or the end.
 _Item = tuple[Batch, torch.cuda.Event | None] | BaseException | None
-"""What a reader hands over: a batch and when it is there, an error, or the end."""
 
 
 @dataclass(frozen=True)

@@ -39,65 +39,78 @@ from privet.train.step import Move, Recorded, Turn, pace
 
 __all__ = ["Game", "Move", "Phase", "Player", "Run"]
 
+# One per player of the phase, by name.
 Optimisers = Mapping[str, torch.optim.Optimizer]
-"""One per player of the phase, by name."""
+# One per player of the phase, by name; a single one under the first player's name where the step is
+# fused.
 Turns = Mapping[str, Turn | Recorded]
-"""One per player of the phase, by name; a single one under the first player's name where the step
-is fused."""
 
 
 @dataclass(frozen=True)
 class Player:
+    """One network of a game, with what it minimises.
+
+    Parameters:
+        module: Whose parameters this player moves.
+        steps: Moves per round.
+        records: Positions in the feed it may see; None for all.
+        decay: Decoupled weight decay.
+    """
+
     name: str
     module: nn.Module
-    """Whose parameters this player moves."""
     objective: Callable[[Batch], Move]
     lr: float = 1e-4
     steps: int = 1
-    """Moves per round."""
     records: Array | None = None
-    """Positions in the feed it may see; None for all."""
     decay: float = 0.0
-    """Decoupled weight decay."""
 
 
 @dataclass(frozen=True)
 class Phase:
+    """A stretch of a game with the same players.
+
+    Parameters:
+        epochs: How often the first player sees each of its records; the number of rounds follows.
+        fused: One loss with every player's gradient; used in place of the separate objectives.
+        schedule: Factor on every learning rate, given the share of the phase that is done.
+        after: Called at the end of every epoch, to judge and to keep a state; what it gives is
+            shown with the other figures.
+        steady: Whether a move computes the same for every batch: whatever changes from round to
+            round is a tensor on the device, changed in place, and nothing is read back. A GPU may
+            then be told once.
+    """
+
     name: str
     epochs: float
-    """How often the first player sees each of its records; the number of rounds follows."""
     players: Sequence[Player]
     fused: Callable[[Batch], Move] | None = None
-    """One loss with every player's gradient; used in place of the separate objectives."""
     schedule: Callable[[float], float] = lambda _done: 1.0
-    """Factor on every learning rate, given the share of the phase that is done."""
     after: Callable[[], Mapping[str, float]] = dict
-    """Called at the end of every epoch, to judge and to keep a state; what it gives is shown with
-    the other figures."""
     steady: bool = False
-    """Whether a move computes the same for every batch: whatever changes from round to round is a
-    tensor on the device, changed in place, and nothing is read back. A GPU may then be told
-    once."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """How and where to play: nothing here changes what is learned."""
+    """How and where to play: nothing here changes what is learned.
+
+    Parameters:
+        folder: Where checkpoints go; None keeps none.
+        every: Seconds between checkpoints.
+        rounds_between: Rounds between checkpoints, instead of seconds.
+        pace: On a GPU: plain, recorded, compiled (or compiled:MODE of torch.compile), or auto for
+            what pays.
+        command: Written into the card as the command that made the release.
+    """
 
     folder: Path | None = None
-    """Where checkpoints go; None keeps none."""
     resume: bool = False
     device: str = "auto"
     progress: bool = True
     every: float = 30.0
-    """Seconds between checkpoints."""
     rounds_between: int | None = None
-    """Rounds between checkpoints, instead of seconds."""
     pace: str = "auto"
-    """On a GPU: plain, recorded, compiled (or compiled:MODE of torch.compile), or auto for what
-    pays."""
     command: str | None = None
-    """Written into the card as the command that made the release."""
 
     @property
     def checkpoint(self) -> Path | None:

@@ -28,10 +28,10 @@ from privet.train.cuda_graph import Replayed
 from privet.train.feed import Batch
 
 PACES = ("auto", "plain", "recorded", "compiled")
+# Rounds under which a move is not worth recording.
 FEWEST = 30
-"""Rounds under which a move is not worth recording."""
+# Floating-point operations of a phase from which on compiling, most of a minute, is won back.
 WORTH_COMPILING = 4e16
-"""Floating-point operations of a phase from which on compiling, most of a minute, is won back."""
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,17 @@ import numpy as np
 
 from privet.data.dataset import Array
 
+# Height and width of a picture, in pixels.
 SIZE = 48
-"""Height and width of a picture, in pixels."""
 ACROSS: Array = np.arange(SIZE, dtype=np.float32)
+# Pixel columns and rows.
 DOWN: Array = ACROSS[:, None]
-"""Pixel columns and rows."""
+# Length of the strip of noise that grain is cut from: every picture takes its piece at a place of
+# its own.
 GRAIN = 1 << 20
-"""Length of the strip of noise that grain is cut from: every picture takes its piece at a place of
-its own."""
 
+# Per trait one float32 per picture, shaped (batch, 1, 1); colours are (batch, 3, 1, 1).
 Traits = Mapping[str, Array]
-"""Per trait one float32 per picture, shaped (batch, 1, 1); colours are (batch, 3, 1, 1)."""
 
 
 class Page:

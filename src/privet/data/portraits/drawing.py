@@ -16,8 +16,8 @@ from privet.data.dataset import Array
 from privet.data.portraits import dress, face
 from privet.data.portraits.canvas import ACROSS, DOWN, GRAIN, SIZE, Page
 
+# Further than any head reaches.
 ALL = 9.0
-"""Further than any head reaches."""
 
 
 def light(p: Page) -> None:
@@ -35,15 +35,21 @@ def light(p: Page) -> None:
 
 
 class Layer(NamedTuple):
+    """One layer of a drawing, and the pictures that have it.
+
+    Parameters:
+        bottom: Where on the head it can be seen: no other rows are looked at.
+        value: On which pictures: those where the trait has this value, or all.
+    """
+
     draw: Callable[[Page], None]
     top: float = -ALL
     bottom: float = ALL
-    """Where on the head it can be seen: no other rows are looked at."""
     trait: str = ""
     value: int = 1
-    """On which pictures: those where the trait has this value, or all."""
 
 
+# What is drawn, in order.
 LAYERS = (
     Layer(dress.sky, trait="background", value=0),
     Layer(dress.leaves, trait="background", value=1),
@@ -72,7 +78,6 @@ LAYERS = (
     Layer(dress.stripe, trait="before", value=4),
     Layer(light),
 )
-"""What is drawn, in order."""
 
 
 def draw(traits: dict[str, Array], seed: int) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 from privet.data.dataset import Array
 from privet.data.portraits.canvas import GRAIN
 
+# Traits that a person keeps, and their ranges in units of the face (see `page`).
 STABLE: dict[str, tuple[float, float]] = {
     "width": (0.64, 0.80),
     "height": (0.92, 1.06),
@@ -41,8 +42,9 @@ STABLE: dict[str, tuple[float, float]] = {
     "rim_h": (0.15, 0.22),
     "rim": (0.018, 0.05),
 }
-"""Traits that a person keeps, and their ranges in units of the face (see `page`)."""
 
+# Traits of a single picture: pose, mouth, eyes, hat, what comes in front, background, light,
+# camera.
 FLEETING: dict[str, tuple[float, float]] = {
     "x": (-4.0, 4.0),
     "y": (-1.0, 5.0),
@@ -77,12 +79,10 @@ FLEETING: dict[str, tuple[float, float]] = {
     "noise": (0.004, 0.045),
     "noise_at": (0.0, float(GRAIN - 1)),
 }
-"""Traits of a single picture: pose, mouth, eyes, hat, what comes in front, background, light,
-camera."""
 
+# Something in front of the face: hair in 7 % of pictures, a scarf in 6 %, a hand in 5 %, a stripe
+# in 4 %.
 BEFORE = (0.07, 0.13, 0.18, 0.22)
-"""Something in front of the face: hair in 7 % of pictures, a scarf in 6 %, a hand in 5 %, a stripe
-in 4 %."""
 
 _SKIN = (
     (0.97, 0.84, 0.76),
@@ -102,6 +102,7 @@ _GROUND = ((0.46, 0.69, 0.90), (0.25, 0.47, 0.27), (0.66, 0.36, 0.28), (0.84, 0.
 _GROUND2 = ((0.93, 0.95, 0.98), (0.52, 0.70, 0.36), (0.80, 0.72, 0.64), (0.62, 0.50, 0.60))
 _IRIS = ((0.30, 0.18, 0.10), (0.22, 0.42, 0.62), (0.28, 0.46, 0.28))
 _FRAME = ((0.08, 0.08, 0.10), (0.45, 0.20, 0.12), (0.65, 0.12, 0.16), (0.75, 0.66, 0.35))
+# Colours that are the same for everybody.
 _ALIKE = {
     "throat": (0.36, 0.08, 0.10),
     "teeth": (0.97, 0.96, 0.93),
@@ -109,7 +110,6 @@ _ALIKE = {
     "white": (0.97, 0.97, 0.96),
     "glass": (0.10, 0.11, 0.15),
 }
-"""Colours that are the same for everybody."""
 
 
 def traits(label: dict[str, Array], person: Array, rng: np.random.Generator) -> dict[str, Array]:

@@ -17,15 +17,18 @@ NO_YES = ("no", "yes")
 
 @dataclass(frozen=True)
 class Law:
-    """P(attribute | given): one row of probabilities per value of the attribute it depends on."""
+    """P(attribute | given): one row of probabilities per value of the attribute it depends on.
+
+    Parameters:
+        fresh: The share of pictures in which it is drawn anew: 0 for what a person always has, 1
+            for what is chance each time.
+    """
 
     name: str
     values: tuple[str, ...]
     rows: tuple[tuple[float, ...], ...]
     given: str = ""
     fresh: float = 0.0
-    """The share of pictures in which it is drawn anew: 0 for what a person always has, 1 for what
-    is chance each time."""
 
     @property
     def attribute(self) -> Attribute:
@@ -55,6 +58,8 @@ class Law:
         )
 
 
+# The stated dependencies: every attribute, in the order of drawing. `beard` shares nothing with
+# smiling, mouth_open or glasses.
 LAWS: dict[str, Law] = {
     law.name: law
     for law in (
@@ -79,8 +84,6 @@ LAWS: dict[str, Law] = {
         ),
     )
 }
-"""The stated dependencies: every attribute, in the order of drawing. `beard` shares nothing with
-smiling, mouth_open or glasses."""
 
 
 def people(n: int, rng: np.random.Generator) -> Array:

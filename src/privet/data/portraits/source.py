@@ -24,12 +24,11 @@ from privet.data.portraits.people import LAWS, labels, people
 from privet.data.schema_file import Layout, refuse_schema_file
 from privet.data.splitting import assign
 
+# With six pictures of everyone at most, these show four people: one for each part.
 FEWEST = 20
-"""With six pictures of everyone at most, these show four people: one for each part."""
 
+# Pictures drawn at once: few enough to stay near the processor. Their bytes do not depend on it.
 BATCH = 96
-"""Pictures drawn at once: few enough to stay near the processor. Their bytes do not depend on
-it."""
 
 
 def read_portraits(count: str, layout: Layout, progress: bool = True) -> Dataset:

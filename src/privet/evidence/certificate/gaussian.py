@@ -58,55 +58,58 @@ from privet.evidence.certificate.smoothing import Draws, Value, by_draws, grid_s
 
 Method = Literal["smoothed", "transport", "histogram"]
 
+# From here on a bound says nothing worth saying.
 VACUOUS = 0.995
-"""From here on a bound says nothing worth saying."""
+# How near to guessing a bound is worth asking for, where people are told how many of them that
+# takes.
 NEAR = 0.05
-"""How near to guessing a bound is worth asking for, where people are told how many of them that
-takes."""
+# Most dimensions of a code: beyond, no sample that people have says anything.
 DIMENSIONS = 16
-"""Most dimensions of a code: beyond, no sample that people have says anything."""
+# Draws of a certificate, and of the search for a noise level.
 MANY, FEWER = Draws(), Draws(20_000)
-"""Draws of a certificate, and of the search for a noise level."""
+# Share of delta that the Monte Carlo integral may use up.
 FOR_DRAWS = 0.1
-"""Share of delta that the Monte Carlo integral may use up."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What no adversary can beat, or why nothing can be said."""
+    """What no adversary can beat, or why nothing can be said.
+
+    Parameters:
+        bound: Upper bound on the balanced accuracy of every adversary: on its success where all
+            values are equally likely. None: not certified.
+        empirical: V(P^) at equally likely values, without slack; nan where it was not computed.
+        slack: What is added for the sample being finite and the integral being computed: bound =
+            empirical + slack, at most 1.
+        at_prior: Upper bound on plain accuracy, the values being as frequent as they are (or as the
+            `prior` given). It and `bound` hold with this confidence each, not both at once.
+        prior: Frequency of the values that `at_prior` is for.
+        bits: Upper bound on the mutual information between value and release, the values being
+            equally likely.
+        people: How many people have each value.
+        sigma: Deviation of the noise of one release; None without Gaussian noise.
+        releases: How many releases of the same record, each with fresh noise, the adversary sees.
+        reason: Why it is not certified; empty where it is.
+        transport: The bound on balanced accuracy by optimal transport, with the same slack for
+            people, where it was asked for.
+    """
 
     attribute: str
     values: tuple[str, ...]
     bound: float | None
-    """Upper bound on the balanced accuracy of every adversary: on its success where all values are
-    equally likely. None: not certified."""
     empirical: float
-    """V(P^) at equally likely values, without slack; nan where it was not computed."""
     slack: float
-    """What is added for the sample being finite and the integral being computed: bound = empirical
-    + slack, at most 1."""
     at_prior: float | None
-    """Upper bound on plain accuracy, the values being as frequent as they are (or as the `prior`
-    given). It and `bound` hold with this confidence each, not both at once."""
     prior: tuple[float, ...]
-    """Frequency of the values that `at_prior` is for."""
     bits: float | None
-    """Upper bound on the mutual information between value and release, the values being equally
-    likely."""
     confidence: float
     people: tuple[int, ...]
-    """How many people have each value."""
     d: int
     sigma: float | None
-    """Deviation of the noise of one release; None without Gaussian noise."""
     releases: int
-    """How many releases of the same record, each with fresh noise, the adversary sees."""
     method: Method
     reason: str = ""
-    """Why it is not certified; empty where it is."""
     transport: float | None = None
-    """The bound on balanced accuracy by optimal transport, with the same slack for people, where it
-    was asked for."""
 
     @staticmethod
     def blank(

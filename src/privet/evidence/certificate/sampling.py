@@ -16,16 +16,19 @@ from privet.evidence.arrays import Array
 @dataclass(frozen=True)
 class Sample:
     """Distinct codes in a fixed order, so that neither the order of records nor the names of people
-    matter."""
+    matter.
+
+    Parameters:
+        codes: (n, d)
+        within: (n, k): weight of the code among the people of each value; columns sum to 1.
+        joint: (n, k): weight of the code and value among all people; sums to 1.
+        held: (people, k): weight of the person among the people of each value.
+    """
 
     codes: Array
-    """(n, d)"""
     within: Array
-    """(n, k): weight of the code among the people of each value; columns sum to 1."""
     joint: Array
-    """(n, k): weight of the code and value among all people; sums to 1."""
     held: Array
-    """(people, k): weight of the person among the people of each value."""
 
     @property
     def people(self) -> tuple[int, ...]:

@@ -16,19 +16,19 @@ import numpy as np
 
 from privet.evidence.arrays import Array
 
+# Most points of a grid.
 GRID = 1 << 22
-"""Most points of a grid."""
+# Grid points per sigma, by dimension.
 FINEST = {1: 256, 2: 32}
-"""Grid points per sigma, by dimension."""
+# Largest error bound of a grid; where it would be larger, draws are better.
 COARSEST = 1e-3
-"""Largest error bound of a grid; where it would be larger, draws are better."""
+# Standard deviations after which a Gaussian is cut off: 1e-15 of it lies beyond.
 REACH = 8
-"""Standard deviations after which a Gaussian is cut off: 1e-15 of it lies beyond."""
+# Largest code in multiples of sigma that draws can compute with: beyond, V(P^) is taken to be 1, as
+# if all were told.
 FARTHEST = 1e5
-"""Largest code in multiples of sigma that draws can compute with: beyond, V(P^) is taken to be 1,
-as if all were told."""
+# Kernel values held at once: they stay in the processor's cache.
 BLOCK = 1 << 20
-"""Kernel values held at once: they stay in the processor's cache."""
 
 
 class Draws(NamedTuple):
@@ -39,11 +39,14 @@ class Draws(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A computed integral."""
+    """A computed integral.
+
+    Parameters:
+        error: How much higher the truth may be, for numerical reasons.
+    """
 
     value: float
     error: float
-    """How much higher the truth may be, for numerical reasons."""
 
 
 def grid_steps(codes: Array, sigma: float) -> int:

@@ -26,8 +26,8 @@ from privet.evidence.certificate.gaussian import Certificate, conclude, too_few
 from privet.evidence.certificate.sampling import Sample, balanced_slack, checked, sampling_margin
 from privet.evidence.certificate.smoothing import Value
 
+# Most outcomes of several releases over a finite alphabet that are gone through.
 OUTPUTS = 1 << 18
-"""Most outcomes of several releases over a finite alphabet that are gone through."""
 
 
 def certify_alphabet(

@@ -27,23 +27,26 @@ from scipy.special import erf
 from privet.core.errors import missing_extra
 from privet.evidence.arrays import Array
 
+# Codes of either group in one exact problem: its cost matrix is 32 MB, and it is solved in about a
+# second.
 MOST = 2000
-"""Codes of either group in one exact problem: its cost matrix is 32 MB, and it is solved in about a
-second."""
 
 
 @dataclass(frozen=True)
 class Coupling:
-    """A law on pairs (one code of each group) whose marginals are the two weighted samples."""
+    """A law on pairs (one code of each group) whose marginals are the two weighted samples.
+
+    Parameters:
+        cost: E h(|s - t|) under it: an upper bound on the total variation between the two groups'
+            releases, in [0, 1].
+        first: Index into the first group's codes, one entry per pair that has mass.
+        mass: Sums to 1.
+    """
 
     cost: float
-    """E h(|s - t|) under it: an upper bound on the total variation between the two groups'
-    releases, in [0, 1]."""
     first: Array
-    """Index into the first group's codes, one entry per pair that has mass."""
     second: Array
     mass: Array
-    """Sums to 1."""
 
 
 def noise_distance(r: npt.ArrayLike, sigma: float) -> Array:

@@ -15,31 +15,38 @@ from privet.evidence.figures import Certified, Figure
 
 @dataclass(frozen=True)
 class Step:
-    """What one noise level would give."""
+    """What one noise level would give.
+
+    Parameters:
+        sigma: The deviation of the noise; of symbols, how often one is replaced by another drawn at
+            random.
+        bounds: Per private attribute the certified bound; None: not certified.
+        utility: Per task the score of a quick model.
+    """
 
     sigma: float
-    """The deviation of the noise; of symbols, how often one is replaced by another drawn at
-    random."""
     bounds: dict[str, float | None]
-    """Per private attribute the certified bound; None: not certified."""
     utility: dict[str, Figure]
-    """Per task the score of a quick model."""
 
 
 @dataclass(frozen=True)
 class Certification:
-    """What `privet certify` says: the layout of certificate.json."""
+    """What `privet certify` says: the layout of certificate.json.
+
+    Parameters:
+        release: From the card: method, title, settings, private, sha256 of the release that was
+            certified.
+        data: name, modality, fingerprint.
+        target: The bound that noise was chosen for, on *select*.
+        curve: Each point holds with its confidence by itself: for looking, not for choosing.
+    """
 
     release: dict[str, Any]
-    """From the card: method, title, settings, private, sha256 of the release that was certified."""
     data: dict[str, Any]
-    """name, modality, fingerprint."""
     certificates: tuple[Certified, ...]
     seconds: float
     target: float | None = None
-    """The bound that noise was chosen for, on *select*."""
     curve: tuple[Step, ...] = ()
-    """Each point holds with its confidence by itself: for looking, not for choosing."""
     version: int = 1
 
     @property
