@@ -90,7 +90,8 @@ def test_what_is_said_of_a_slow_ratio_has_the_numbers():
     (line,) = check([_ratio(0.5)], {"step": 1.2})
     assert (
         line
-        == "step is slower than it was: 0.50 times the speed of the reference, where 1.20 is stored and 0.80 the limit."
+        == "step is slower than it was: 0.50 times the speed of the reference, where 1.20 is stored"
+        " and 0.80 the limit."
     )
 
 

@@ -29,7 +29,10 @@ def root(tmp_path: Path) -> Path:
     """A repository with one results file and a page that shows it."""
     (tmp_path / "benchmarks" / "results").mkdir(parents=True)
     (tmp_path / "docs").mkdir()
-    page = "# Page\n\n<!-- command: one -->\n<!-- end -->\n\nText.\n\n<!-- table: one -->\n<!-- end -->\n"
+    page = (
+        "# Page\n\n<!-- command: one -->\n<!-- end -->\n\nText.\n\n<!-- table: one -->\n<!-- end"
+        " -->\n"
+    )
     (tmp_path / "docs" / "page.md").write_text(page)
     (tmp_path / "benchmarks" / "results" / "one.json").write_text(json.dumps(study()))
     return tmp_path

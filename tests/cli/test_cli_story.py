@@ -180,7 +180,10 @@ def test_data_show_names_every_attribute():
     assert "300" in said and all(part in said for part in ("fit", "attack", "select", "test"))
 
 
-_CALL = "from privet.cli.main import app; from typer.testing import CliRunner; assert {word!r} in CliRunner().invoke(app, {words}).output"
+_CALL = (
+    "from privet.cli.main import app; from typer.testing import CliRunner; assert {word!r} in"
+    " CliRunner().invoke(app, {words}).output"
+)
 _HEAVY = ("torch", "pandas", "onnxruntime", "sklearn", "scipy")
 _LEARNING = ("torch", "sklearn", "safetensors", "onnxscript")
 IMPORTS = {
@@ -202,7 +205,10 @@ IMPORTS = {
 
 @pytest.mark.parametrize(("code", "heavy"), IMPORTS.values(), ids=IMPORTS)
 def test_nobody_waits_for_what_others_need(code, heavy):
-    check = f"{code}; import sys; loaded = [m for m in {heavy} if m in sys.modules]; assert not loaded, loaded"
+    check = (
+        f"{code}; import sys; loaded = [m for m in {heavy} if m in sys.modules]; assert not loaded,"
+        " loaded"
+    )
     result = subprocess.run(
         [sys.executable, "-c", check], capture_output=True, text=True, timeout=60
     )

@@ -39,8 +39,10 @@ def test_a_long_list_is_cut() -> None:
 
 
 def test_a_missing_extra_says_how_to_get_it() -> None:
-    assert str(missing_extra("ray", "scale", "Running on a cluster")) == (
-        "Running on a cluster needs the package ray: install it with  pip install 'privet[scale]'."
+    assert (
+        str(missing_extra("ray", "scale", "Running on a cluster"))
+        == "Running on a cluster needs the package ray: install it with  pip install"
+        " 'privet[scale]'."
     )
 
 

@@ -234,7 +234,8 @@ def test_a_schema_overrules_every_guess(rows: Path, schema: Schema) -> None:
     data = load(
         rows,
         schema(
-            'person = false\nsplit = false\ndrop = ["person", "split"]\nlabels = ["sex"]\n[attributes.age]\nbins = [30, 60]'
+            'person = false\nsplit = false\ndrop = ["person", "split"]\nlabels ='
+            ' ["sex"]\n[attributes.age]\nbins = [30, 60]'
         ),
     )
     assert (

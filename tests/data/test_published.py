@@ -151,7 +151,10 @@ def test_utkface_elsewhere(tmp_path: Path) -> None:
 
 @pytest.fixture
 def adult(tmp_path: Path) -> Path:
-    rest = "77516, Bachelors, 13, Never-married, {job}, Not-in-family, White, {sex}, 2174, 0, 40, United-States, {income}"
+    rest = (
+        "77516, Bachelors, 13, Never-married, {job}, Not-in-family, White, {sex}, 2174, 0, 40,"
+        " United-States, {income}"
+    )
     rows = [
         (
             str(20 + i),

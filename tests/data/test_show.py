@@ -20,9 +20,11 @@ from privet.data.sources import load
 def dataset(**labels: np.ndarray) -> Dataset:
     n = len(next(iter(labels.values())))
     attributes = {
-        name: Attribute(name, "number")
-        if column.dtype.kind == "f"
-        else Attribute(name, "categorical", tuple(map(str, range(column.max() + 1))))
+        name: (
+            Attribute(name, "number")
+            if column.dtype.kind == "f"
+            else Attribute(name, "categorical", tuple(map(str, range(column.max() + 1))))
+        )
         for name, column in labels.items()
     }
     return Dataset(

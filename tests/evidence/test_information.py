@@ -56,9 +56,10 @@ def gaussian_pairs(rho: float, n: int, seed: int) -> tuple[float, Array]:
     random = np.random.default_rng(seed)
     x = random.normal(size=n)
     y = rho * x + np.sqrt(1 - rho**2) * random.normal(size=n)
-    return -np.log2(1 - rho**2) / 2, norm.logpdf(
-        y[None], rho * x[:, None], np.sqrt(1 - rho**2)
-    ) - norm.logpdf(y)[None]
+    return (
+        -np.log2(1 - rho**2) / 2,
+        norm.logpdf(y[None], rho * x[:, None], np.sqrt(1 - rho**2)) - norm.logpdf(y)[None],
+    )
 
 
 @pytest.mark.parametrize("q", [0.0, 0.02, 0.11, 0.3, 0.5])

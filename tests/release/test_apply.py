@@ -275,7 +275,10 @@ def test_what_a_file_lacks_is_said(table, tmp_path):
 def test_releasing_does_not_load_pytorch(table, tmp_path):
     """It would cost more memory than a million rows do."""
     folder, path, _ = table
-    code = "import sys; from privet.release.apply import apply; apply(*sys.argv[1:2], sys.argv[2:3], sys.argv[3]); sys.exit('torch' in sys.modules)"
+    code = (
+        "import sys; from privet.release.apply import apply; apply(*sys.argv[1:2], sys.argv[2:3],"
+        " sys.argv[3]); sys.exit('torch' in sys.modules)"
+    )
     subprocess.run(
         [sys.executable, "-c", code, folder, path, tmp_path / "out.parquet"], check=True, timeout=60
     )

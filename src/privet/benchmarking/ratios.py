@@ -69,7 +69,10 @@ class Ratio:
     @property
     def line(self) -> str:
         low, high = min(self.values), max(self.values)
-        return f"{self.name}: {self.what} at {self.median:.2f} times ({low:.2f} to {high:.2f}) the speed of {self.reference}"
+        return (
+            f"{self.name}: {self.what} at {self.median:.2f} times ({low:.2f} to {high:.2f}) the"
+            f" speed of {self.reference}"
+        )
 
 
 def measure(
@@ -90,8 +93,9 @@ def check(found: Sequence[Ratio], stored: Mapping[str, float], factor: float = F
     """One sentence for every ratio that is smaller than the stored one by more than `factor`; none
     where all is well."""
     return [
-        f"{ratio.name} is slower than it was: {ratio.median:.2f} times the speed of {ratio.reference}, where {stored[ratio.name]:.2f} is "
-        f"stored and {stored[ratio.name] / factor:.2f} the limit."
+        f"{ratio.name} is slower than it was: {ratio.median:.2f} times the speed of"
+        f" {ratio.reference}, where {stored[ratio.name]:.2f} is stored and"
+        f" {stored[ratio.name] / factor:.2f} the limit."
         for ratio in found
         if ratio.name in stored and ratio.median < stored[ratio.name] / factor
     ]
@@ -114,7 +118,8 @@ def read_stored(path: Path, known: Sequence[str]) -> dict[str, float]:
     ]
     if wrong:
         raise PrivetError(
-            f"{path} stores a ratio for '{wrong[0]}' that cannot be checked; what is measured: {', '.join(known)}."
+            f"{path} stores a ratio for '{wrong[0]}' that cannot be checked; what is measured:"
+            f" {', '.join(known)}."
         )
     return stored
 
@@ -172,9 +177,9 @@ def machine() -> dict[str, Any]:
             platform.machine(),
         ),
         "cores": cores(),
-        "load_average": [round(load, 2) for load in os.getloadavg()]
-        if hasattr(os, "getloadavg")
-        else [],
+        "load_average": (
+            [round(load, 2) for load in os.getloadavg()] if hasattr(os, "getloadavg") else []
+        ),
         "python": platform.python_version(),
         **versions,
     }

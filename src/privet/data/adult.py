@@ -67,6 +67,7 @@ def _rows(path: Path) -> pd.DataFrame:
         income = pd.Series(dtype="str")
     if not len(income) or not income.isin(["<=50K", ">50K"]).all():
         raise PrivetError(
-            f"{path} is not Adult as published, {len(COLUMNS)} values a line and the last <=50K or >50K: download it again."
+            f"{path} is not Adult as published, {len(COLUMNS)} values a line and the last <=50K or"
+            " >50K: download it again."
         )
     return frame.assign(income=income)

@@ -101,7 +101,8 @@ def check_columns(
     for column in (*single, *layout.keep, *(layout.features or ())):
         if column not in plain:
             raise PrivetError(
-                f"The column '{column}' of {name} holds more than a value per record: take it out of the schema file."
+                f"The column '{column}' of {name} holds more than a value per record: take it out"
+                " of the schema file."
             )
     for column in (*single, *(layout.features or ())):
         if column in layout.drop and column != layout.balance:
@@ -130,14 +131,15 @@ def _people(codes: Array, column: str) -> tuple[Array, tuple[str, ...]]:
     own."""
     if codes.dtype.kind != "i":
         raise PrivetError(
-            f"The column '{column}' names people and cannot be a number too: drop its entry from the schema file."
+            f"The column '{column}' names people and cannot be a number too: drop its entry from"
+            " the schema file."
         )
     strangers = codes < 0
     person = np.where(strangers, codes.max(initial=0) + 1 + np.arange(len(codes)), codes)
     note = f"{int(strangers.sum()):,} records without a value in '{column}' count as a person each."
     return np.unique(person, return_inverse=True)[1].astype(np.int64), (
-        note,
-    ) if strangers.any() else ()
+        (note,) if strangers.any() else ()
+    )
 
 
 def _features(columns: pd.DataFrame, layout: Layout) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -151,7 +153,10 @@ def _features(columns: pd.DataFrame, layout: Layout) -> tuple[pd.DataFrame, tupl
     ]
     notes = (
         (
-            f"Not used as input, because they name individuals (over {MANY:,} values): {', '.join(names)}.",
+            (
+                f"Not used as input, because they name individuals (over {MANY:,} values):"
+                f" {', '.join(names)}."
+            ),
         )
         if names
         else ()

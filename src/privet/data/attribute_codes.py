@@ -57,7 +57,8 @@ def code(
     values = sorted(present.unique(), key=lambda value: (isinstance(value, str), value))
     if kind == "binary" and len(values) > 2:
         raise PrivetError(
-            f"The column '{name}' is called binary but has {len(values)} values; call it categorical."
+            f"The column '{name}' is called binary but has {len(values)} values; call it"
+            " categorical."
         )
     codes = pd.Categorical(column, categories=values).codes.astype(np.int64)
     return Attribute(name, kind, tuple(_plain(value) for value in values)), codes

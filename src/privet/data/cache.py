@@ -154,7 +154,8 @@ def keep_array(key: str, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
                 raise RuntimeError(f"{size - start} bytes were written for an array of {needed}")
     except OSError as error:
         raise PrivetError(
-            f"Cannot write to the cache folder {folder}: {error.strerror}; set PRIVET_CACHE to another."
+            f"Cannot write to the cache folder {folder}: {error.strerror}; set PRIVET_CACHE to"
+            " another."
         ) from None
 
 

@@ -30,7 +30,8 @@ def read_celeba(place: str | Path, layout: Layout, progress: bool = True) -> Dat
     if columns[["person", "split"]].isna().to_numpy().any():
         file = columns.index[columns[["person", "split"]].isna().any(axis=1)][0]
         raise PrivetError(
-            f"{file} is in {tables[0]} but not in both {tables[1].name} and {tables[2].name}: download them again."
+            f"{file} is in {tables[0]} but not in both {tables[1].name} and {tables[2].name}:"
+            " download them again."
         )
     columns = columns.astype({"person": "int64", "split": "int64"})
     return picture_files(
@@ -51,7 +52,8 @@ def _attributes(path: Path) -> pd.DataFrame:
             frame = pd.read_csv(file, sep=r"\s+", header=None, index_col=0)
     except (ValueError, OSError):
         raise PrivetError(
-            f"{path} is not CelebA's attribute list: a count, the names, then -1 and 1 for each picture."
+            f"{path} is not CelebA's attribute list: a count, the names, then -1 and 1 for each"
+            " picture."
         ) from None
     if (
         len(frame) != count
@@ -59,7 +61,8 @@ def _attributes(path: Path) -> pd.DataFrame:
         or not frame.isin([-1, 1]).to_numpy().all()
     ):
         raise PrivetError(
-            f"{path} does not hold the {count} pictures with {len(names)} values it announces: download it again."
+            f"{path} does not hold the {count} pictures with {len(names)} values it announces:"
+            " download it again."
         )
     frame.columns = pd.Index(names)
     return frame.astype("int8")

@@ -78,7 +78,8 @@ def choose(roles: dict[str, Role], plain: pd.DataFrame, layout: Layout, where: s
         modality = layout.modality or _NATURAL[roles[layout.x]]
         if roles[layout.x] not in _FITTING[modality]:
             raise PrivetError(
-                f"The column '{layout.x}' of {where} cannot be read as {modality}: choose another x or modality."
+                f"The column '{layout.x}' of {where} cannot be read as {modality}: choose another x"
+                " or modality."
             )
         return _with_rest(modality, layout.x, roles)
     order: tuple[Modality, ...] = (
@@ -104,7 +105,8 @@ def choose(roles: dict[str, Role], plain: pd.DataFrame, layout: Layout, where: s
             return _with_rest(modality, fitting[0], roles)
     if layout.modality not in (None, "table"):
         raise PrivetError(
-            f"{where} has no column that can be read as {layout.modality}: name one as x in the schema file."
+            f"{where} has no column that can be read as {layout.modality}: name one as x in the"
+            " schema file."
         )
     if plain.empty:
         raise PrivetError(

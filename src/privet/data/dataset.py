@@ -108,7 +108,8 @@ class Dataset:
             have = int((self.part_of == PARTS.index(part)).sum())
             if have < least:
                 raise PrivetError(
-                    f"The {part} part of {self.name} has {have} records, and at least {least} are needed: add records."
+                    f"The {part} part of {self.name} has {have} records, and at least {least} are"
+                    " needed: add records."
                 )
 
     def require_labels(self, names: Sequence[str], role: str, part: str) -> list[Attribute]:
@@ -125,7 +126,8 @@ class Dataset:
         seen = self.labels[name][self.part_of == PARTS.index(part)]
         if len(np.unique(seen[np.isfinite(seen)])) < 2:
             raise PrivetError(
-                f"The {role} attribute '{name}' has only one value among the {part} records of {self.name}."
+                f"The {role} attribute '{name}' has only one value among the {part} records of"
+                f" {self.name}."
             )
         return attribute
 
@@ -143,14 +145,16 @@ class Dataset:
                     else "give it bins or classes in a --schema file"
                 )
                 raise PrivetError(
-                    f"The {role} attribute '{name}' is a {attribute.kind}, and classes are needed: {instead}."
+                    f"The {role} attribute '{name}' is a {attribute.kind}, and classes are needed:"
+                    f" {instead}."
                 )
             seen = np.unique(self.labels[name][self.part_of == PARTS.index(part)])
             if len(seen[seen >= 0]) < 2:
                 raise PrivetError(
-                    f"The {role} attribute '{name}' has only one value among the {part} records of {self.name}: "
-                    f"there is nothing to tell apart. Choose another attribute, add records, or, with few people, "
-                    f"deal them out anew with  seed = 1  in a --schema file."
+                    f"The {role} attribute '{name}' has only one value among the {part} records of"
+                    f" {self.name}: there is nothing to tell apart. Choose another attribute, add"
+                    " records, or, with few people, deal them out anew with  seed = 1  in a"
+                    " --schema file."
                 )
             found.append(attribute)
         return found

@@ -24,12 +24,14 @@ def read_folder(folder: Path, layout: Layout, progress: bool = True) -> Dataset:
     if len(tables) != 1:
         how_many = "no CSV file" if not tables else f"{len(tables)} CSV files"
         raise PrivetError(
-            f"The folder {folder} holds {how_many}: it needs one that names the pictures and what is known of each."
+            f"The folder {folder} holds {how_many}: it needs one that names the pictures and what"
+            " is known of each."
         )
     frame = csv_frame(tables[0])
     if layout.modality not in (None, "image"):
         raise PrivetError(
-            f"The folder {folder} holds pictures, and the schema asks for {layout.modality}: point at its CSV instead."
+            f"The folder {folder} holds pictures, and the schema asks for {layout.modality}: point"
+            " at its CSV instead."
         )
     column = _file_column(folder, frame) if layout.x is None else layout.x
     if column is None or column not in frame.columns:
@@ -97,6 +99,7 @@ def _inside(folder: Path, name: object, table: Path) -> str:
         or name[1:2] == ":"
     ):
         raise PrivetError(
-            f"{table} names the file '{name}', which is outside {folder}: use names below the folder."
+            f"{table} names the file '{name}', which is outside {folder}: use names below the"
+            " folder."
         )
     return f"{folder}/{name}"

@@ -59,14 +59,16 @@ class Known:
         strange = words[(codes < 0) & (words != "")]
         if len(strange):
             raise PrivetError(
-                f"{where}: '{self.name}' is '{strange.iloc[0]}', and the release knows: {', '.join(self.values)}."
+                f"{where}: '{self.name}' is '{strange.iloc[0]}', and the release knows:"
+                f" {', '.join(self.values)}."
             )
         return np.asarray(codes)
 
     def _edges(self, name: str) -> tuple[float, ...]:
         if not self.edges:
             raise PrivetError(
-                f"'{self.name}' is a number in {name}, and the release takes classes: give it the same bins as before."
+                f"'{self.name}' is a number in {name}, and the release takes classes: give it the"
+                " same bins as before."
             )
         return self.edges
 
@@ -119,7 +121,8 @@ class Given(Schema):
         for known in self.known:
             if known.name not in data.attributes:
                 raise PrivetError(
-                    f"The release uses '{known.name}' of every record, and {data.name} has no such attribute."
+                    f"The release uses '{known.name}' of every record, and {data.name} has no such"
+                    " attribute."
                 )
 
     def join(self, x: Array, codes: Array) -> Array:
@@ -137,8 +140,9 @@ class Given(Schema):
         absent = names if frame is None else [name for name in names if name not in frame.columns]
         if frame is None or absent:
             raise PrivetError(
-                f"{where}: the release uses '{absent[0]}' of every record, which only the participant knows: "
-                f"give a parquet or CSV file with a column '{absent[0]}' beside the {self.modality}."
+                f"{where}: the release uses '{absent[0]}' of every record, which only the"
+                f" participant knows: give a parquet or CSV file with a column '{absent[0]}' beside"
+                f" the {self.modality}."
             )
         return self.join(
             x, np.stack([known.of_column(frame[known.name], where) for known in self.known], 1)

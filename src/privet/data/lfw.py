@@ -49,6 +49,7 @@ def _scores(path: Path) -> pd.DataFrame:
         frame = frame.astype({"person": "str", "imagenum": "int64", **types})
     except (ValueError, OSError, StopIteration):
         raise PrivetError(
-            f"{path} is not LFW's table of person, imagenum and scores, parted by tabs: download it again."
+            f"{path} is not LFW's table of person, imagenum and scores, parted by tabs: download it"
+            " again."
         ) from None
     return frame

@@ -93,8 +93,9 @@ def _written(
             array = _decode(picture, size, mask)
             if array.shape != shape:
                 raise PrivetError(
-                    f"{picture.name} is {array.shape[0]} x {array.shape[1]} pixels and the first one {shape[0]} x {shape[1]}: "
-                    f"bring all to one size with  size = [height, width]  in a --schema file."
+                    f"{picture.name} is {array.shape[0]} x {array.shape[1]} pixels and the first"
+                    f" one {shape[0]} x {shape[1]}: bring all to one size with  size = [height,"
+                    " width]  in a --schema file."
                 )
             # One by one, so that the picture is still in the processor's cache when it is written.
             write_at(file, array, begin + i * each)

@@ -22,7 +22,8 @@ def open_folder(
         )
     if not folder.is_dir():
         raise PrivetError(
-            f"There is no folder {folder}: give the folder that {name} was unpacked to, as {name}:DIR."
+            f"There is no folder {folder}: give the folder that {name} was unpacked to, as"
+            f" {name}:DIR."
         )
     for file in needed:
         if not (folder / file).exists():

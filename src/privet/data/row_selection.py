@@ -18,7 +18,8 @@ def choose_rows(columns: pd.DataFrame, layout: Layout) -> tuple[Array, tuple[str
         rows = rows[_matches(name, columns[name].iloc[rows], wanted)]
         if not len(rows):
             raise PrivetError(
-                f"The schema's keep leaves no record once '{name}' is asked for too: keep more values."
+                f"The schema's keep leaves no record once '{name}' is asked for too: keep more"
+                " values."
             )
     if len(rows) < len(columns):
         notes.append(f"keep left {len(rows):,} of {len(columns):,} records.")
@@ -49,7 +50,8 @@ def _balance(column: pd.Series, rows: Array, layout: Layout) -> Array:
     attribute, codes = code(str(column.name), column.iloc[rows], wish.kind, list(wish.bins))
     if not attribute.is_class:
         raise PrivetError(
-            f"balance needs classes, and '{attribute.name}' is a number: give it bins in the schema file."
+            f"balance needs classes, and '{attribute.name}' is a number: give it bins in the schema"
+            " file."
         )
     rng = np.random.default_rng(layout.seed)
     groups = [rows[codes == value] for value in np.unique(codes[codes >= 0])]

@@ -75,7 +75,8 @@ class Schema(ABC):
     def check(self, data: Dataset) -> None:
         if data.modality != self.modality:
             raise PrivetError(
-                f"The release takes a {self.modality}, and {data.name} holds {data.modality} records."
+                f"The release takes a {self.modality}, and {data.name} holds {data.modality}"
+                " records."
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -118,8 +119,9 @@ class ImageSchema(Schema):
         if data.records.shape[1:] != self.shape:
             has = "x".join(str(size) for size in data.records.shape[1:])
             raise PrivetError(
-                f"The release takes {'x'.join(str(s) for s in self.shape)} pictures (channels, height, width), and {data.name} "
-                f"has {has}: read the data with a --schema file that sets  size = [{self.height}, {self.width}]."
+                f"The release takes {'x'.join(str(s) for s in self.shape)} pictures (channels,"
+                f" height, width), and {data.name} has {has}: read the data with a --schema file"
+                f" that sets  size = [{self.height}, {self.width}]."
             )
 
     def inputs(self, data: Dataset) -> Inputs:
@@ -144,7 +146,8 @@ class SignalSchema(Schema):
         windows = np.asarray(records, dtype=np.float32)
         if windows.shape[1:] != self.shape:
             raise PrivetError(
-                f"The release takes windows of {self.shape} (channels, time), and these are {windows.shape[1:]}."
+                f"The release takes windows of {self.shape} (channels, time), and these are"
+                f" {windows.shape[1:]}."
             )
         mean, std = (np.asarray(v, dtype=np.float32)[:, None] for v in (self.mean, self.std))
         return np.asarray((windows - mean) / std, dtype=np.float32)

@@ -71,7 +71,8 @@ def _codes(data: Dataset, name: str) -> Array:
     attribute = data.attribute(name)
     if attribute.kind == "mask":
         raise PrivetError(
-            f"The attribute '{name}' is a mask, and shared bits are counted between classes and numbers."
+            f"The attribute '{name}' is a mask, and shared bits are counted between classes and"
+            " numbers."
         )
     column = data.labels[name]
     if attribute.is_class:

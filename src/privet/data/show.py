@@ -56,7 +56,10 @@ def _shape(data: Dataset) -> str:
         return f"windows of {data.records.shape[1]} channels x {data.records.shape[2]} steps"
     if data.modality == "table":
         return f"rows of {data.records.shape[1]} columns"
-    return f"texts, half of them longer than {int(np.median([len(text) for text in data.records[data.rows]]))} letters"
+    return (
+        "texts, half of them longer than"
+        f" {int(np.median([len(text) for text in data.records[data.rows]]))} letters"
+    )
 
 
 def _parts(data: Dataset) -> Table:
@@ -89,7 +92,10 @@ def _values(attribute: Attribute, column: np.ndarray) -> str:
         return f"mean {known.mean():.4g}, sd {known.std():.4g}" if len(known) else "none"
     counts = np.bincount(column[column >= 0], minlength=attribute.classes)
     if attribute.kind == "identity" or attribute.classes > _CLASSES:
-        return f"{attribute.classes:,} values, {counts.min(initial=len(column)):,} to {counts.max(initial=0):,} records each"
+        return (
+            f"{attribute.classes:,} values, {counts.min(initial=len(column)):,} to"
+            f" {counts.max(initial=0):,} records each"
+        )
     order = (
         np.argsort(-counts, kind="stable")
         if attribute.classes > 2

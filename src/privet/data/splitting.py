@@ -54,23 +54,28 @@ def assign(
     people = int(who.max(initial=-1)) + 1
     if people < len(PARTS):
         raise PrivetError(
-            f"The data has {people} people, and the four parts fit, attack, select and test need one each."
+            f"The data has {people} people, and the four parts fit, attack, select and test need"
+            " one each."
         )
     if split is None:
         few = person is not None and people <= FEW
         kinds, by = _kinds(who, people, labels or {}) if few else (np.zeros(people, dtype=int), ())
         said = (
-            f"The data has {people} people: they were dealt out so that each part has its share by {', '.join(by)}.",
+            (
+                f"The data has {people} people: they were dealt out so that each part has its share"
+                f" by {', '.join(by)}."
+            ),
         )
-        return _deal(np.arange(people), (0, 1, 2, 3), SHARES, people, seed, kinds)[
-            who
-        ], said if by else ()
+        return _deal(np.arange(people), (0, 1, 2, 3), SHARES, people, seed, kinds)[who], (
+            said if by else ()
+        )
 
     values = np.unique(split)
     names = [_NAMES.get(str(value).strip().lower(), "") for value in values]
     if "" in names:
         raise PrivetError(
-            f"The split column has the value '{values[names.index('')]}'; use train, valid and test, or fit, attack, select and test."
+            f"The split column has the value '{values[names.index('')]}'; use train, valid and"
+            " test, or fit, attack, select and test."
         )
     order = ("train", "fit", "attack", "valid", "select", "test")
     rank = np.array([order.index(name) for name in names])[np.searchsorted(values, split)]
@@ -103,7 +108,8 @@ def assign(
     empty = [PARTS[code] for code in range(4) if not (part == code).any()]
     if empty:
         raise PrivetError(
-            f"The split column leaves no person for: {', '.join(empty)}. Add a train part, or drop the column."
+            f"The split column leaves no person for: {', '.join(empty)}. Add a train part, or drop"
+            " the column."
         )
     return part[who], notes
 

@@ -169,7 +169,8 @@ def _parts(path: Path, rows: int, columns: list[str] | None = None) -> Iterator[
         OSError,
     ) as error:
         raise PrivetError(
-            f"{path} cannot be read as parquet or CSV ({str(error).strip().splitlines()[0].rstrip('.')})."
+            f"{path} cannot be read as parquet or CSV"
+            f" ({str(error).strip().splitlines()[0].rstrip('.')})."
         ) from None
 
 
@@ -229,9 +230,11 @@ def _numbers(cells: list[Any], wrong: str) -> Array:
     of one length."""
     try:
         rows = [
-            np.frombuffer(c, np.float16)
-            if isinstance(c, bytes)
-            else np.concatenate([np.ravel(v) for v in c])
+            (
+                np.frombuffer(c, np.float16)
+                if isinstance(c, bytes)
+                else np.concatenate([np.ravel(v) for v in c])
+            )
             for c in cells
         ]
         return np.stack(rows).astype(np.float32)

@@ -50,7 +50,10 @@ def toy(name: str, n: int = 20_000, seed: int = 0) -> Dataset:
     u = rng.permutation(np.arange(n) % 2)
     if name == "gaussian":
         x = rng.normal(M * (2 * u - 1), S)
-        says = f"x is normal with mean {M:g} where u is 1 and {-M:g} where it is 0, and deviation {S:g}; half the records have u = 1."
+        says = (
+            f"x is normal with mean {M:g} where u is 1 and {-M:g} where it is 0, and deviation"
+            f" {S:g}; half the records have u = 1."
+        )
     else:
         x = np.where(rng.random(n) < AGREE, u, 1 - u)
         says = f"x equals u in {AGREE:.0%} of the records; half the records have u = 1."

@@ -29,7 +29,8 @@ def read_utkface(place: str | Path, layout: Layout, progress: bool = True) -> Da
     found = [(name, match) for name in names if (match := _NAME.fullmatch(name))]
     if not found:
         raise PrivetError(
-            f"{folder} has no pictures named as in UTKFace, [age]_[gender]_[race]_[date].jpg: check the folder."
+            f"{folder} has no pictures named as in UTKFace, [age]_[gender]_[race]_[date].jpg: check"
+            " the folder."
         )
     columns = pd.DataFrame(
         {
@@ -42,7 +43,10 @@ def read_utkface(place: str | Path, layout: Layout, progress: bool = True) -> Da
     skipped = len(names) - len(found)
     notes = (
         (
-            f"{skipped} pictures were passed over, because their names do not carry age, gender and race.",
+            (
+                f"{skipped} pictures were passed over, because their names do not carry age, gender"
+                " and race."
+            ),
         )
         if skipped
         else ()

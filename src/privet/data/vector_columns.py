@@ -57,7 +57,8 @@ def _from_bytes(column: Any, where: str, dtype: str | None) -> Array:
     kind, length = np.dtype(dtype or "float16").newbyteorder("<"), len(cells[0])
     if length == 0 or length % kind.itemsize or any(len(cell) != length for cell in cells):
         raise PrivetError(
-            f"{where} holds neither pictures nor equally many {kind.name} numbers a row: set dtype or drop it."
+            f"{where} holds neither pictures nor equally many {kind.name} numbers a row: set dtype"
+            " or drop it."
         )
     return np.frombuffer(b"".join(cells), dtype=kind).astype(np.float32).reshape(len(cells), -1)
 
@@ -110,6 +111,7 @@ def as_windows(numbers: Array, shape: Shape | None, where: str) -> Array:
     found = shape or find_shape(flat)
     if found is None or found[0] * found[1] != flat.shape[1]:
         raise PrivetError(
-            f"{where} holds {flat.shape[1]} numbers a row: give  shape = [channels, time]  in a --schema file."
+            f"{where} holds {flat.shape[1]} numbers a row: give  shape = [channels, time]  in a"
+            " --schema file."
         )
     return flat.reshape(len(flat), *found)

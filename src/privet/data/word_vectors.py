@@ -43,7 +43,8 @@ class Vocabulary:
         numbers = np.asarray(vectors, dtype=np.float32)
         if numbers.ndim != 2 or len(numbers) != len(words) or not len(words):
             raise PrivetError(
-                f"{len(words)} words need as many vectors of one length, not an array of the shape {numbers.shape}."
+                f"{len(words)} words need as many vectors of one length, not an array of the shape"
+                f" {numbers.shape}."
             )
         if not np.isfinite(numbers).all():
             raise PrivetError(
@@ -68,7 +69,8 @@ class Vocabulary:
         words = [name for name, kind in kinds.items() if is_words(kind)]
         if not vectors or not words:
             raise PrivetError(
-                f"{path.name} needs a column of words and a column of their vectors; it has: {', '.join(kinds)}."
+                f"{path.name} needs a column of words and a column of their vectors; it has:"
+                f" {', '.join(kinds)}."
             )
         named = table.column("word" if "word" in words else words[0])
         if named.null_count:

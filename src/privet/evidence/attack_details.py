@@ -88,8 +88,10 @@ def of_classes(
             "share",
             OTHER[better],
             "Bayes security",
-            f"Of this adversary's guesses; the two values that it tells apart best on select. {whose} An upper bound: "
-            "a better adversary may leave less.",
+            (
+                "Of this adversary's guesses; the two values that it tells apart best on select."
+                f" {whose} An upper bound: a better adversary may leave less."
+            ),
         ),
         "usable_bits": (
             0.0,
@@ -114,7 +116,10 @@ def of_classes(
         rate = tpr_over_people(person, (truth == column).astype(np.int64), answers[:, column], FPR)
         if rate is not None:
             found["tpr_at_fpr_1_percent"] = (rate.value, *rate.interval)
-            said = f"{whose} The threshold is that of the test records, so with fewer than 100 of the other class none may be flagged."
+            said = (
+                f"{whose} The threshold is that of the test records, so with fewer than 100 of the"
+                " other class none may be flagged."
+            )
             if classes > 2:
                 said += " Of the value for which it is highest on select, against the rest."
             described["tpr_at_fpr_1_percent"] = (*described["tpr_at_fpr_1_percent"][:5], said)

@@ -61,8 +61,10 @@ def _of(kind: Any, kinds: dict[str, Any]) -> dict[str, Any]:
                 "type": "object",
                 "description": " ".join((kind.__doc__ or "").partition("Parameters:")[0].split()),
                 "properties": {
-                    f.name: _of(hints[f.name], kinds)
-                    | ({"description": docs[f.name]} if f.name in docs else {})
+                    f.name: (
+                        _of(hints[f.name], kinds)
+                        | ({"description": docs[f.name]} if f.name in docs else {})
+                    )
                     for f in fields(kind)
                 },
                 "required": sorted(f.name for f in fields(kind) if _is_required(f)),

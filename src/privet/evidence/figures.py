@@ -340,7 +340,8 @@ class Audit:
             raw = json.loads(text)
             if raw["version"] != VERSION:
                 raise PrivetError(
-                    f"This audit has layout version {raw['version']!r:.40}, and this Privet reads version {VERSION}."
+                    f"This audit has layout version {raw['version']!r:.40}, and this Privet reads"
+                    f" version {VERSION}."
                 )
             return cast(Audit, read(Audit, raw, "audit"))
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:

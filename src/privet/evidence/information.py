@@ -76,7 +76,10 @@ def usable_bits(
             + smoothing / max(table.shape[1], 1)
         )
     raw = entropy + float(logs.mean()) if len(codes) else 0.0
-    limit = "Lower bound: what this one adversary can use; a stronger or better calibrated one may use more."
+    limit = (
+        "Lower bound: what this one adversary can use; a stronger or better calibrated one may use"
+        " more."
+    )
     return Information(_between(raw, entropy), raw, len(codes), limit, entropy)
 
 
@@ -109,7 +112,10 @@ def knn_information(x: npt.ArrayLike, label: npt.ArrayLike, k: int = 3) -> Infor
     )
     assert np.isfinite(points).all(), "A vector holds something that is not a finite number."
     assert k >= 1, f"There is no {k}-th neighbour."
-    limit = "Estimate, not a bound: in more than about ten dimensions, or beyond about log2(n) bits, it falls far short of the truth."
+    limit = (
+        "Estimate, not a bound: in more than about ten dimensions, or beyond about log2(n) bits, it"
+        " falls far short of the truth."
+    )
     sizes = np.bincount(codes, minlength=1)[codes]
     codes, points, sizes = codes[sizes > 1], points[sizes > 1], sizes[sizes > 1]
     entropy = _entropy(codes)
@@ -166,7 +172,10 @@ def infonce_bound(scores: npt.ArrayLike) -> Information:
         if n
         else 0.0
     )
-    limit = f"Lower bound, on average over samples, by this critic; it cannot show more than log2 n = {cap:.2f} bits however much there is."
+    limit = (
+        "Lower bound, on average over samples, by this critic; it cannot show more than log2 n ="
+        f" {cap:.2f} bits however much there is."
+    )
     return Information(_between(raw, cap), raw, n, limit, cap)
 
 
@@ -193,7 +202,10 @@ def jensen_shannon_bound(scores: npt.ArrayLike) -> Information:
     """
     table = _square(scores)
     n = len(table)
-    limit = "Lower bound, on average over samples, by this critic; it stays below the truth even for the best critic."
+    limit = (
+        "Lower bound, on average over samples, by this critic; it stays below the truth even for"
+        " the best critic."
+    )
     if n < 2:
         return Information(0.0, 0.0, 0, limit, 0.0)  # there are no mixed pairs to compare with
     mixed = table[~np.eye(n, dtype=bool)]
@@ -252,7 +264,10 @@ def gaussian_bound(covariance: npt.ArrayLike, noise: npt.ArrayLike) -> Informati
     )
     assert (scales >= 0).all(), "A noise scale is negative."
     assert np.allclose(table, table.T), "A covariance is symmetric."
-    limit = "Upper bound for one release with fresh noise, exact for Gaussian data, and only as right as the covariance it was given."
+    limit = (
+        "Upper bound for one release with fresh noise, exact for Gaussian data, and only as right"
+        " as the covariance it was given."
+    )
     varies = table.diagonal() > 0
     if (scales[varies] == 0).any():
         return Information(np.inf, np.inf, len(scales), limit)

@@ -158,9 +158,11 @@ def highest_of(
         first.n,
         first.chance,
         better=better,
-        interval=f"{first.interval}, 95 % for all {len(each)} at once"
-        if len(each) > 1
-        else first.interval,
+        interval=(
+            f"{first.interval}, 95 % for all {len(each)} at once"
+            if len(each) > 1
+            else first.interval
+        ),
         measure=f"highest balanced accuracy of {len(each)} adversaries, picked on test",
         note=first.note,
     )

@@ -66,9 +66,11 @@ def explained_figure(
     if not len(y) or np.ptp(y) == 0:
         kind, note = (
             "the whole range",
-            "All true values are the same: there is nothing to explain."
-            if len(y)
-            else "There are no records.",
+            (
+                "All true values are the same: there is nothing to explain."
+                if len(y)
+                else "There are no records."
+            ),
         )
         low, high = 0.0, 1.0
     else:

@@ -76,7 +76,8 @@ class Extractor(nn.Module):
         channels, *size = shape
         if min(size) < SMALLEST:
             raise PrivetError(
-                f"The networks need at least {SMALLEST} steps per axis, and these records have {'x'.join(map(str, size))}."
+                f"The networks need at least {SMALLEST} steps per axis, and these records have"
+                f" {'x'.join(map(str, size))}."
             )
         self.body, out = blocks(LIFT, channels, len(size), width)
         self.shape = (out, *halved(size, 2))

@@ -82,7 +82,8 @@ class Maps(nn.Module):
         channels, *size = shape
         if min(size) < 2 ** len(LEVELS):
             raise PrivetError(
-                f"A sanitizer needs at least {2 ** len(LEVELS)} steps per axis, and these records have {min(size)}."
+                f"A sanitizer needs at least {2 ** len(LEVELS)} steps per axis, and these records"
+                f" have {min(size)}."
             )
         self.dims = len(size)
         levels = [GROUPS * max(1, scaled(level, width) // GROUPS) for level in LEVELS]

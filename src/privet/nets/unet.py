@@ -45,7 +45,8 @@ class UNet(nn.Module):
         least = 2 ** len(levels)
         if min(size) < least:
             raise PrivetError(
-                f"A U-Net of {len(levels)} levels needs pictures of at least {least} pixels a side, not {min(size)}."
+                f"A U-Net of {len(levels)} levels needs pictures of at least {least} pixels a side,"
+                f" not {min(size)}."
             )
         self.down = nn.ModuleList(
             [_convolutions(inside, outside) for inside, outside in pairwise((channels, *levels))]

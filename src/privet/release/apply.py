@@ -226,7 +226,8 @@ def _groups(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
             held.append(table.cast(schema))
         except pa.ArrowInvalid:
             raise PrivetError(
-                "A kept column holds other kinds of values further down: save the file as parquet, or keep less."
+                "A kept column holds other kinds of values further down: save the file as parquet,"
+                " or keep less."
             ) from None
         if sum(map(len, held)) >= CHUNK or sum(one["z"].nbytes for one in held) >= GROUP_BYTES:
             yield pa.concat_tables(held)

@@ -37,7 +37,10 @@ CARD = {
     "name": "what the release is called",
     "private": "the attributes it hides",
     "settings": "anything worth knowing",
-    "input": "how records are prepared: range, mean, std, layout of pictures; columns of a table; words of a text",
+    "input": (
+        "how records are prepared: range, mean, std, layout of pictures; columns of a table; words"
+        " of a text"
+    ),
     "noise": "name, law and shape of the input that takes noise",
     "output": "the name of the output to look at",
 }
@@ -76,7 +79,8 @@ def from_onnx(
     hidden = list(private) or list(about.get("private", []))
     if not hidden:
         raise PrivetError(
-            f'Say what {path.name} hides: --private A, or  "private": ["A"]  in a JSON file beside it.'
+            f'Say what {path.name} hides: --private A, or  "private": ["A"]  in a JSON file'
+            " beside it."
         )
     for name in hidden:
         data.attribute(name)
@@ -138,7 +142,8 @@ def from_vectors(
         ]
         if not numbers:
             raise PrivetError(
-                f"{path.name} has neither a column of lists nor texts nor columns of numbers beside the labels: nothing is released in it."
+                f"{path.name} has neither a column of lists nor texts nor columns of numbers beside"
+                " the labels: nothing is released in it."
             )
         layout = replace(layout, features=tuple(numbers))
     data = read_parquet(path, replace(layout, modality="table"))
@@ -214,7 +219,8 @@ class _Call(nn.Module):
         out = np.asarray(self.function(x.cpu().numpy()))
         if out.ndim == 0 or len(out) != len(x):
             raise PrivetError(
-                f"The function gave an array of shape {out.shape} for {len(x)} records: it must give one row per record."
+                f"The function gave an array of shape {out.shape} for {len(x)} records: it must"
+                " give one row per record."
             )
         out = out[:, None] if out.ndim == 1 else out
         return torch.from_numpy(np.ascontiguousarray(out, dtype=np.float32)).to(x.device)
@@ -244,12 +250,14 @@ class _Graph(nn.Module):
         absent = next((n for n in (named, self.noise) if n is not None and n not in known), None)
         if absent is not None:
             raise PrivetError(
-                f"The card of {where} names the input '{absent}', and the graph has: {', '.join(known)}."
+                f"The card of {where} names the input '{absent}', and the graph has:"
+                f" {', '.join(known)}."
             )
         left = [n for n in known if n not in (named, self.noise)]
         if left:
             raise PrivetError(
-                f"{where} has another input '{left[0]}': if it takes noise, say so in the card under \"noise\"."
+                f"{where} has another input '{left[0]}': if it takes noise, say so in the card"
+                ' under "noise".'
             )
         self.name, self.dtype, self.rows = (
             named,
@@ -402,6 +410,6 @@ def _columns(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     except ValueError:
         about = {}
     names = [name for name in schema.names if not name.startswith("__index_level_")]
-    return {name: schema.field(name).type for name in names}, about if isinstance(
-        about, dict
-    ) else {}
+    return {name: schema.field(name).type for name in names}, (
+        about if isinstance(about, dict) else {}
+    )

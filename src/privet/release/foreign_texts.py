@@ -62,7 +62,8 @@ def holds_texts(
     texts = [name for name, kind in kinds.items() if is_words(kind) and name not in named]
     if column is not None and column not in texts:
         raise PrivetError(
-            f"{path.name} has no column of texts called '{column}'; it has: {', '.join(texts) or 'none'}."
+            f"{path.name} has no column of texts called '{column}'; it has:"
+            f" {', '.join(texts) or 'none'}."
         )
     numbers = [
         name for name, kind in kinds.items() if pa.types.is_floating(kind) and name not in named
@@ -81,14 +82,16 @@ def texts_beside(spec: Path | str, data: Dataset, column: str | None = None) -> 
     if data.modality != "table" or path.suffix != ".parquet" or not path.is_file():
         if column is not None:
             raise PrivetError(
-                f"--text names the texts beside vectors in a parquet file, and {data.name} is none with vectors."
+                f"--text names the texts beside vectors in a parquet file, and {data.name} is none"
+                " with vectors."
             )
         return None
     kinds = {field.name: field.type for field in pq.read_schema(path)}
     there = [name for name, kind in kinds.items() if is_words(kind)]
     if column is not None and column not in there:
         raise PrivetError(
-            f"{path.name} has no column of texts called '{column}'; it has: {', '.join(there) or 'none'}."
+            f"{path.name} has no column of texts called '{column}'; it has:"
+            f" {', '.join(there) or 'none'}."
         )
     name = column or TEXT
     if name not in there or not any(depth(kind) for kind in kinds.values()):
@@ -96,7 +99,8 @@ def texts_beside(spec: Path | str, data: Dataset, column: str | None = None) -> 
     lines = pq.read_table(path, columns=[name]).column(0).to_pylist()
     if len(lines) != len(data.records):
         raise PrivetError(
-            f"{path.name} has {len(lines)} texts for {len(data.records)} vectors: there must be one for each."
+            f"{path.name} has {len(lines)} texts for {len(data.records)} vectors: there must be one"
+            " for each."
         )
     return np.array(["" if line is None else line for line in lines], dtype=object)
 
@@ -104,8 +108,8 @@ def texts_beside(spec: Path | str, data: Dataset, column: str | None = None) -> 
 def words_told(found: Sequence[Rebuilt]) -> list[str]:
     """What inversion found, in a sentence each."""
     return [
-        f"{one.decoder[0].upper()}{one.decoder[1:]}: told with an F1 of {f.value:.3f} ({f.low:.3f} to {f.high:.3f}); the same words for "
-        f"every text give {f.chance:.3f}."
+        f"{one.decoder[0].upper()}{one.decoder[1:]}: told with an F1 of {f.value:.3f} ({f.low:.3f}"
+        f" to {f.high:.3f}); the same words for every text give {f.chance:.3f}."
         for one in found
         if (f := one.figures.get("f1_words")) is not None
     ]

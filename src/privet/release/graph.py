@@ -142,7 +142,8 @@ def check(release: Exportable, graph: bytes) -> float:
         )
         if frozen:
             raise PrivetError(
-                f"The exported graph froze an axis of '{put.name}' to {put.shape}; this export cannot be used."
+                f"The exported graph froze an axis of '{put.name}' to {put.shape}; this export"
+                " cannot be used."
             )
     worst = 0.0
     for n, length in ((1, 7), (5, 23)):

@@ -176,7 +176,8 @@ class Release:
                 card.pop(key)
         except (KeyError, TypeError, RuntimeError, SafetensorError) as error:
             raise PrivetError(
-                f"The release in {folder} cannot be read ({str(error).splitlines()[0]}); learn it again."
+                f"The release in {folder} cannot be read ({str(error).splitlines()[0]}); learn it"
+                " again."
             ) from None
         return Release(schema, (name, settings), module, noise and Noise.from_json(noise), card).to(
             pick(device)

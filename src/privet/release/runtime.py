@@ -70,7 +70,8 @@ def read_card(folder: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(card, dict) or card.get("version") != VERSION:
         raise PrivetError(
-            f"The release in {folder} has a layout this Privet does not read (it reads version {VERSION})."
+            f"The release in {folder} has a layout this Privet does not read (it reads version"
+            f" {VERSION})."
         )
     return card
 
@@ -89,7 +90,8 @@ def read_part(folder: Path, card: dict[str, Any], part: str) -> bytes:
         ) from None
     if hashlib.sha256(content).hexdigest() != card["sha256"][part]:
         raise PrivetError(
-            f"{folder / FILES[part]} is not the file the card was written for; do not use this release."
+            f"{folder / FILES[part]} is not the file the card was written for; do not use this"
+            " release."
         )
     return content
 

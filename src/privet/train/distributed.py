@@ -81,7 +81,8 @@ def taken_part(method: str, device: str) -> Iterator[str]:
         return
     if method not in METHODS:
         raise PrivetError(
-            f"{method} is not learned by several processes yet, only {' and '.join(METHODS)}: leave out torchrun."
+            f"{method} is not learned by several processes yet, only {' and '.join(METHODS)}: leave"
+            " out torchrun."
         )
     chosen = pick(device)
     if chosen.type == "cuda" and chosen.index is None:
@@ -202,14 +203,16 @@ def agree(modules: Mapping[str, nn.Module]) -> None:
     dist.all_reduce(apart)
     if apart:
         raise PrivetError(
-            "The processes do not hold the same weights: give all of them the same data, settings and version of privet."
+            "The processes do not hold the same weights: give all of them the same data, settings"
+            " and version of privet."
         )
 
 
 def _share(count: int) -> slice:
     if count % size():
         raise PrivetError(
-            f"A batch of {count} records cannot be shared equally by {size()} processes: choose another with --set batch=..."
+            f"A batch of {count} records cannot be shared equally by {size()} processes: choose"
+            " another with --set batch=..."
         )
     return _rows(count // size())
 
@@ -285,7 +288,8 @@ class _Whole(TorchFunctionMode):
             return cast(Any, func)(*limits, self._enlarged(shape), **kwargs)[_rows(self.mine)]
         if func in REFUSED:
             raise RuntimeError(
-                f"{func.__name__} draws for one process's rows: this network is not made to be learned by several"
+                f"{func.__name__} draws for one process's rows: this network is not made to be"
+                " learned by several"
             )
         return func(*args, **kwargs)
 

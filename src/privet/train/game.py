@@ -307,7 +307,8 @@ class Game:
         }
         if not all(math.isfinite(v) for v in row.values() if isinstance(v, float)):
             raise PrivetError(
-                f"Learning diverged in the phase '{phase.name}' ({row}); try a smaller learning rate with --set lr=..."
+                f"Learning diverged in the phase '{phase.name}' ({row}); try a smaller learning"
+                " rate with --set lr=..."
             )
         self.history.append(row)
 
@@ -337,7 +338,8 @@ class Game:
         tensors, meta = checkpoint.load(run.checkpoint)
         if meta["identity"] != self.identity:
             raise PrivetError(
-                f"The checkpoint in {run.folder} was made with other settings or data; repeat those, or leave out --resume."
+                f"The checkpoint in {run.folder} was made with other settings or data; repeat"
+                " those, or leave out --resume."
             )
         checkpoint.restore_modules(tensors, self.modules)
         self.history = meta["history"]

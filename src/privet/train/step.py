@@ -108,7 +108,8 @@ class Recorded:
                 # Whatever the compiler lacks here (no C compiler, no Triton, an operation it does
                 # not know), learning goes on without.
                 console.print(
-                    f"Not compiled ({type(error).__name__}): learning goes on at the recorded pace.",
+                    f"Not compiled ({type(error).__name__}): learning goes on at the recorded"
+                    " pace.",
                     highlight=False,
                 )
                 self._compiled = None
@@ -142,7 +143,8 @@ def pace(
         raise unknown("pace", word, PACES)
     if mode and mode not in torch._inductor.list_mode_options():
         raise PrivetError(
-            f"torch.compile has no mode '{mode}'; leave it out, or use default or max-autotune-no-cudagraphs."
+            f"torch.compile has no mode '{mode}'; leave it out, or use default or"
+            " max-autotune-no-cudagraphs."
         )
     if (
         chosen == "plain"

@@ -173,5 +173,9 @@ def _colours(label: dict[str, Array], person: Array, rng: np.random.Generator) -
         kept
         | alike
         | given
-        | {"ground": ground, "ground2": ground2, "gain": rng.normal(1, 0.05, (n, 3))}
+        | {
+            "ground": ground,
+            "ground2": ground2,
+            "gain": rng.normal(1, 0.05, (n, 3)),
+        }
     )

@@ -48,7 +48,8 @@ def portraits(n: int = 20_000, seed: int = 0, progress: bool = True) -> Dataset:
     for the same seed."""
     if n < FEWEST:
         raise PrivetError(
-            f"{n} portraits are too few for four parts that share no person: ask for at least {FEWEST}."
+            f"{n} portraits are too few for four parts that share no person: ask for at least"
+            f" {FEWEST}."
         )
     rng = np.random.default_rng(seed)
     person = people(n, rng)
@@ -86,8 +87,17 @@ def portraits(n: int = 20_000, seed: int = 0, progress: bool = True) -> Dataset:
 
 
 NOTES = (
-    "Drawn faces: nobody's photograph. Attributes follow stated probabilities, and depend on each other only as said here.",
+    (
+        "Drawn faces: nobody's photograph. Attributes follow stated probabilities, and depend on"
+        " each other only as said here."
+    ),
     *(law.sentence() for law in LAWS.values()),
-    "beard shares nothing with smiling, mouth_open, glasses, turn, hat or background: it can be hidden at no cost to them.",
-    "A hat, a scarf, a hand or a strand of hair may cover what a label says is there; turn is as the viewer sees it.",
+    (
+        "beard shares nothing with smiling, mouth_open, glasses, turn, hat or background: it can be"
+        " hidden at no cost to them."
+    ),
+    (
+        "A hat, a scarf, a hand or a strand of hair may cover what a label says is there; turn is"
+        " as the viewer sees it."
+    ),
 )

@@ -302,12 +302,12 @@ def sentence(certificate: Certificate) -> str:
     right, blind = math.ceil(100 * c.bound - 1e-9), round(100 * c.blind)
     seen = "one release" if c.releases == 1 else f"{c.releases} releases of a record"
     return (
-        f"Whoever sees {seen} of yours, with whatever computer, guesses the {c.attribute} of people "
-        f"like you right at most {right} times in 100; guessing blindly is right {blind} times. If "
-        f"all {len(c.values)} answers were equally likely before, the odds of a right guess "
-        f"afterwards are at most {right} to {100 - right}. This was computed from {sum(c.people)} "
-        "people, and such a computation is wrong at most one time in "
-        f"{round(1 / (1 - c.confidence))}."
+        f"Whoever sees {seen} of yours, with whatever computer, guesses the {c.attribute} of people"
+        f" like you right at most {right} times in 100; guessing blindly is right {blind} times. If"
+        f" all {len(c.values)} answers were equally likely before, the odds of a right guess"
+        f" afterwards are at most {right} to {100 - right}. This was computed from {sum(c.people)}"
+        " people, and such a computation is wrong at most one time in"
+        f" {round(1 / (1 - c.confidence))}."
     )
 
 
@@ -381,8 +381,10 @@ def conclude(
         )
         return replace(
             found,
-            reason=f"with {fewest} people of one value{noise} the bound would be "
-            f"{100 * bound:.1f} %, which says nothing",
+            reason=(
+                f"with {fewest} people of one value{noise} the bound would be "
+                f"{100 * bound:.1f} %, which says nothing"
+            ),
         )
     return replace(
         found, bound=bound, at_prior=plain if plain < VACUOUS else None, bits=information(bound, k)

@@ -82,7 +82,8 @@ def checked(
         labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= len(values)
     ):
         raise PrivetError(
-            f"Labels must be whole numbers from 0 to {len(values) - 1}: leave out records whose value is missing."
+            f"Labels must be whole numbers from 0 to {len(values) - 1}: leave out records whose"
+            " value is missing."
         )
     return codes, labels.astype(np.int64), person
 
