@@ -21,9 +21,10 @@ from privet.data.dataset import Dataset
 from privet.data.schema import learn_schema
 from privet.data.sources import load
 from privet.evidence.figures import Audit
-from privet.language.embeddings import embed_to, invert, invert_to, lines_of
+from privet.language.embeddings import embed_to, invert, invert_to
 from privet.release.foreign import from_function
 from privet.release.release import Release
+from privet.reporting.sentences import inversion_sentences
 from privet.train.game import Run
 from small import WORDS, small
 
@@ -176,7 +177,7 @@ def test_erasing_an_attribute_hides_it_and_the_words_of_the_rest_are_counted(
         epochs=5,
         device="cpu",
     )
-    assert set(found) == {"raw", "released"} and len(lines_of(found)) == 2
+    assert set(found) == {"raw", "released"} and len(inversion_sentences(list(found.values()))) == 2
     told_again = (tmp_path / "out" / "inversion.json").read_text()
     assert json.loads(told_again)["raw"]["f1_words"]["value"] == found["raw"].value
     assert "word3" not in told_again

@@ -11,7 +11,7 @@ import pytest
 from letters import letters
 
 from privet.cli import main as cli
-from privet.language.models.train import Trained
+from privet.language.models.train import TrainedModel
 
 ODD = ("🙂🏳️‍🌈 שלום שלום", "مرحبا ٣ مرحبا", "🙂 🙂", "שלום 🙂 नमस्ते", "नमस्ते नमस्ते")
 
@@ -175,7 +175,7 @@ def test_emoji_and_right_to_left_scripts_are_learned(
         tokens,
     )
     assert run(monkeypatch, *words) == 0
-    tokenizer = Trained.load(tmp_path / "m").tokenizer
+    tokenizer = TrainedModel.load(tmp_path / "m").tokenizer
     assert all(len(tokenizer.word(word)) >= 1 for word in ("שלום", "🙂", "नमस्ते"))
     assert len({tuple(tokenizer.word(word)) for word in ("שלום", "مرحبا", "नमस्ते")}) == 3
 

@@ -19,20 +19,19 @@ from privet.cli.language import lm_app
 from privet.core.errors import PrivetError
 from privet.evidence.figures import Figure
 from privet.language.model_audit.audit import audit_to
-from privet.language.model_audit.findings import Reading
+from privet.language.model_audit.findings import ModelFindings
 from privet.language.model_audit.page import render
 from privet.language.model_audit.verdict import LanguageAudit, verdict
-from privet.language.models.train import Settings, Trained
-from privet.language.models.train_command import train_to
+from privet.language.models.canaries import CanaryPlan
+from privet.language.models.settings import Settings
+from privet.language.models.train import TrainedModel, train_to
 
 TINY = Settings(width=16, vocabulary=300, longest=24, epochs=2, batch=16, lr=1e-2)
 PATTERNS = ("the key is # #", "meet @ at #")
 WORDS = {
     "author": "author",
     "authors": 6,
-    "canaries": 2,
-    "repeats": (0, 3),
-    "patterns": PATTERNS,
+    "canaries": CanaryPlan(2, (0, 3), PATTERNS),
     "device": "cpu",
     "progress": False,
 }
@@ -98,8 +97,8 @@ def test_the_same_words_do_nothing_again_and_other_words_are_refused(
     done: tuple[Path, LanguageAudit], file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(PrivetError, match="other settings"):
-        audit_to(done[0], str(file), [], TINY.with_words(["epochs=3"]), **WORDS)  # type: ignore[arg-type]
-    for what in ("jobs.learn", "jobs.read", "audit.measure"):
+        audit_to(done[0], str(file), [], TINY.updated(["epochs=3"]), **WORDS)  # type: ignore[arg-type]
+    for what in ("jobs.train_model", "jobs.attack_model", "audit.measure"):
         monkeypatch.setattr(
             f"privet.language.model_audit.{what}",
             lambda *_, **__: pytest.fail("it was done before"),
@@ -117,7 +116,7 @@ def test_a_stopped_audit_keeps_what_it_had_and_says_that_it_is_not_finished(
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("privet.language.model_audit.jobs.read", stopped)
+    monkeypatch.setattr("privet.language.model_audit.jobs.attack_model", stopped)
     with pytest.raises(KeyboardInterrupt):
         audit_to(copied, str(file), ["triplet:1"], TINY, **WORDS)  # type: ignore[arg-type]
     told = json.loads((copied / "language.json").read_text())
@@ -157,7 +156,7 @@ def test_a_model_is_trained_from_the_command_line(file: Path, tmp_path: Path) ->
     words += ["--device", "cpu", "--epochs", "1", "--set", "width=8", "--set", "vocabulary=200"]
     told = CliRunner().invoke(lm_app, words, catch_exceptions=False)
     assert told.exit_code == 0 and "Perplexity of held-out texts" in told.output
-    assert Trained.load(tmp_path / "m").settings.weight == 0.5
+    assert TrainedModel.load(tmp_path / "m").settings.weight == 0.5
 
 
 @pytest.mark.parametrize(
@@ -191,19 +190,19 @@ def test_without_opacus_dp_names_the_extra_before_anything_is_read(
     with pytest.raises(PrivetError, match=r"privet\[language\]"):
         audit_to(tmp_path / "a", "nowhere.parquet", ["dp:8"], TINY)
     with pytest.raises(PrivetError, match=r"privet\[language\]"):
-        train_to(tmp_path / "m", "nowhere.parquet", TINY.regularized("dp:8"))
+        train_to(tmp_path / "m", "nowhere.parquet", TINY.with_regularizer("dp:8"))
 
 
 def test_the_verdict_says_when_nothing_was_shown(done: tuple[Path, LanguageAudit]) -> None:
     plain = done[1].models[0]
 
-    def like(name: str, perplexity: float, below: float) -> Reading:
+    def like(name: str, perplexity: float, below: float) -> ModelFindings:
         figure = Figure(perplexity, perplexity, perplexity, 6, 1.0)
         return replace(
             plain,
             name=name,
             perplexity=figure,
-            canaries=[one._replace(bits=one.bits - below) for one in plain.canaries],
+            canaries=tuple(replace(one, bits=one.bits - below) for one in plain.canaries),
         )
 
     own = plain.perplexity.value

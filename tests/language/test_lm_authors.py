@@ -11,15 +11,20 @@ from letters import letters
 from privet.language.model_audit.authors import (
     ADVERSARIES,
     BOOSTING,
-    Seen,
-    identification,
+    HiddenStates,
+    identify_authors,
     membership,
 )
-from privet.language.model_audit.subgroups import WRITTEN, gap, groups, perplexity_of
-from privet.language.models.corpus import gather
+from privet.language.model_audit.subgroups import (
+    WORDS_WRITTEN,
+    group_perplexities,
+    largest_gap,
+    perplexity_of,
+)
+from privet.language.models.corpus import build_corpus
 
 
-def states(strength: float, authors: int = 6) -> dict[str, Seen]:
+def states(strength: float, authors: int = 6) -> dict[str, HiddenStates]:
     """Two rows a text; each author has a direction of their own, as strong as said."""
     generator = torch.Generator().manual_seed(0)
     centre = torch.randn(authors, 8, generator=generator) * strength
@@ -28,7 +33,7 @@ def states(strength: float, authors: int = 6) -> dict[str, Seen]:
         author = np.repeat(np.arange(authors), 2 * each)
         text = start + np.repeat(np.arange(authors * each), 2)
         start += authors * each
-        found[role] = Seen(
+        found[role] = HiddenStates(
             centre[torch.as_tensor(author)] + torch.randn(len(author), 8, generator=generator),
             text,
             author,
@@ -37,7 +42,7 @@ def states(strength: float, authors: int = 6) -> dict[str, Seen]:
 
 
 def test_authors_are_named_where_states_tell_them() -> None:
-    found = identification(states(6.0))
+    found = identify_authors(states(6.0))
     assert not isinstance(found, str)
     assert (
         set(found.tried) == {one.title for one in (*ADVERSARIES, BOOSTING)}
@@ -51,7 +56,7 @@ def test_authors_are_named_where_states_tell_them() -> None:
 
 
 def test_authors_are_not_named_where_states_tell_nothing() -> None:
-    found = identification(states(0.0), adversaries=ADVERSARIES[:2])
+    found = identify_authors(states(0.0), adversaries=ADVERSARIES[:2])
     assert not isinstance(found, str)
     assert found.accuracy.low <= found.accuracy.chance
 
@@ -59,7 +64,7 @@ def test_authors_are_not_named_where_states_tell_nothing() -> None:
 def test_without_texts_to_choose_on_it_says_so() -> None:
     seen = states(1.0)
     del seen["select"]
-    assert isinstance(identification(seen), str)
+    assert isinstance(identify_authors(seen), str)
 
 
 def test_members_are_found_by_what_the_model_gains_on_their_texts() -> None:
@@ -73,8 +78,8 @@ def test_members_are_found_by_what_the_model_gains_on_their_texts() -> None:
 
 
 def test_perplexity_is_that_of_the_whole_and_groups_are_told_apart() -> None:
-    corpus = gather(letters(40))
-    text = corpus.where("known", "test")
+    corpus = build_corpus(letters(40))
+    text = corpus.select("known", "test")
     worse = corpus.groups["gender"][1][text] == 1
     tokens = np.full(len(text), 10)
     nats = np.where(worse, 30.0, 20.0)
@@ -84,10 +89,10 @@ def test_perplexity_is_that_of_the_whole_and_groups_are_told_apart() -> None:
         and whole.low < whole.value < whole.high
     )
     learned = {int(a): 100 + int(a) for a in corpus.authors("known")}
-    found = groups(corpus, text, nats, tokens, learned)
+    found = group_perplexities(corpus, text, nats, tokens, learned)
     by = {(one.by, one.value): one.perplexity.value for one in found}
     assert by["gender", "f"] == pytest.approx(np.exp(2)) and by["gender", "m"] == pytest.approx(
         np.exp(3)
     )
-    assert gap(found) >= np.e - 1 - 1e-9
-    assert sum(one.perplexity.n for one in found if one.by == WRITTEN) == len(learned)
+    assert largest_gap(found) >= np.e - 1 - 1e-9
+    assert sum(one.perplexity.n for one in found if one.by == WORDS_WRITTEN) == len(learned)

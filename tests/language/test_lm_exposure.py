@@ -11,12 +11,18 @@ from scipy.stats import norm, skewnorm
 from privet.core.errors import PrivetError
 from privet.data.dataset import Array
 from privet.data.schema import PAD
-from privet.language.model_audit.exposure import BY_CHANCE, Law, exposures, fit, listed
-from privet.language.models.canaries import NAMES, Canary, Pattern, draw, plant
-from privet.language.models.tokens import BYTES, DIGIT, FIRST, Subwords, Words
+from privet.language.model_audit.exposure import (
+    BY_CHANCE,
+    SkewNormalFit,
+    exposure_by_listing,
+    exposures,
+    fit,
+)
+from privet.language.models.canaries import NAMES, Canary, CanaryPlan, Pattern, planted_rows
+from privet.language.models.tokens import DIGIT, FIRST, SubwordTokenizer, WordTokenizer
 
 PATTERN = "the code is # # # #"
-TOKENIZER = Words.learn([], 100, always=["the code is", *NAMES])
+TOKENIZER = WordTokenizer.learn([], 100, always=["the code is", *NAMES])
 
 
 def halving(ids: Array) -> Array:
@@ -44,7 +50,7 @@ def test_fit_and_listing_agree_where_both_are_known() -> None:
     canaries = [Canary(PATTERN, int(fill), 0, 1) for fill in rng.integers(0, 10_000, 40)]
     found = exposures(canaries, TOKENIZER, halving)
     assert max(abs(one.bits - one.fitted) for one in found) < 0.5
-    by_fit = exposures(canaries, TOKENIZER, halving, most_listed=10)
+    by_fit = exposures(canaries, TOKENIZER, halving, largest_listed=10)
     assert not any(one.listed for one in by_fit)
     assert np.mean([abs(a.bits - b.bits) for a, b in zip(found, by_fit, strict=True)]) < 0.3
 
@@ -59,7 +65,7 @@ def test_a_memorised_sentence_has_all_the_bits_and_an_unseen_one_has_those_of_ch
     assert found[0].bits == found[0].most == pytest.approx(math.log2(10_000))
     assert found[0].fitted > 12
     space = np.random.default_rng(1).random(4096)
-    assert listed(space, space).mean() == pytest.approx(BY_CHANCE, abs=0.01)
+    assert exposure_by_listing(space, space).mean() == pytest.approx(BY_CHANCE, abs=0.01)
 
 
 def test_a_model_that_knows_nothing_exposes_nothing() -> None:
@@ -70,7 +76,7 @@ def test_a_model_that_knows_nothing_exposes_nothing() -> None:
 
 def test_the_law_is_right_far_into_the_tail() -> None:
     z = np.array([-30.0, -8.0, 0.0, 2.0])
-    assert Law(0.0, 0.0, 1.0, 1.0).exposure(z) == pytest.approx(
+    assert SkewNormalFit(0.0, 0.0, 1.0, 1.0).exposure(z) == pytest.approx(
         -norm.logcdf(z) / math.log(2), rel=1e-4, abs=1e-4
     )
 
@@ -85,10 +91,12 @@ def test_the_fit_finds_the_law_it_was_drawn_from() -> None:
 
 @pytest.mark.parametrize(
     "tokenizer",
-    [TOKENIZER, Subwords.learn(["the code is"] * 3, BYTES + 4)],
+    [TOKENIZER, SubwordTokenizer.learn(["the code is"] * 3, FIRST + 260)],
     ids=["word", "subword"],
 )
-def test_rows_are_what_the_tokenizer_makes_of_the_sentences(tokenizer: Words | Subwords) -> None:
+def test_rows_are_what_the_tokenizer_makes_of_the_sentences(
+    tokenizer: WordTokenizer | SubwordTokenizer,
+) -> None:
     pattern = Pattern("the code is @ #")
     fills = np.array([0, 7, 123, 639])
     rows = pattern.rows(tokenizer, fills)
@@ -102,10 +110,10 @@ def test_rows_are_what_the_tokenizer_makes_of_the_sentences(tokenizer: Words | S
 
 
 def test_canaries_are_all_different_and_planted_as_often_as_they_say() -> None:
-    canaries = draw([PATTERN, "the code is @ #"], 6, (0, 1, 4), np.arange(5), seed=3)
+    canaries = CanaryPlan(6, (0, 1, 4), [PATTERN, "the code is @ #"]).draw(np.arange(5), seed=3)
     assert len({one.sentence for one in canaries}) == len(canaries) == 18
-    ids, author = plant(canaries, TOKENIZER)
+    ids, author = planted_rows(canaries, TOKENIZER)
     assert len(ids) == len(author) == 6 * (0 + 1 + 4)
     assert {one.author for one in canaries} == set(range(5))
     with pytest.raises(PrivetError, match="more digits"):
-        draw(["the code is #"], 20, (1,), np.arange(5))
+        CanaryPlan(20, (1,), ["the code is #"]).draw(np.arange(5))

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 from privet.core.errors import PrivetError
-from privet.language.models.networks import GPT, LSTM, LanguageModel, build, losses, mean_loss
+from privet.language.models.networks import LanguageModel, build_network, losses, mean_loss
 from privet.language.models.regularizers import (
     AUTHOR,
     discriminator,
-    lesson,
-    reversed_triplets,
-    to_uniform,
+    divergence_from_uniform,
+    regularized_training,
+    reversed_triplet_loss,
 )
+from privet.language.models.settings import Settings
 from privet.train.feed import Batch
 
 IDS = torch.tensor([[2, 13, 14, 15, 2], [2, 14, 13, 2, 0], [2, 15, 15, 2, 0], [2, 13, 13, 13, 2]])
 AUTHORS = torch.tensor([0, 0, 1, 2])
 
 
-@pytest.fixture(params=[LSTM, GPT])
+SETTINGS = Settings(
+    width=8, layers=1, dropout=0.0, longest=6, lr=1e-3, regularizer="adversarial", weight=0.7
+)
+
+
+@pytest.fixture(params=["lstm", "gpt"])
 def model(request: pytest.FixtureRequest) -> LanguageModel:
     torch.manual_seed(0)
-    return request.param(16, 8, 1, 0.0, 6)  # type: ignore[no-any-return]
+    return build_network(replace(SETTINGS, model=request.param), 16)
 
 
 def test_the_future_is_not_known_and_padding_changes_nothing(model: LanguageModel) -> None:
@@ -48,27 +55,27 @@ def test_triplets_equal_the_loop_over_all_of_them() -> None:
         for a, p, n in itertools.permutations(range(7), 3)
         if author[a] == author[p] and author[a] != author[n]
     ]
-    assert float(reversed_triplets(h, author, 0.3)) == pytest.approx(
+    assert float(reversed_triplet_loss(h, author, 0.3)) == pytest.approx(
         sum(terms) / len(terms), rel=1e-4
     )
-    assert float(reversed_triplets(h, torch.arange(7), 0.3)) == 0.0
+    assert float(reversed_triplet_loss(h, torch.arange(7), 0.3)) == 0.0
 
 
 def test_uniform_answers_cost_nothing_and_sure_ones_much() -> None:
-    assert float(to_uniform(torch.zeros(3, 4))) == pytest.approx(0, abs=1e-6)
-    assert float(to_uniform(torch.tensor([[9.0, 0, 0, 0]]))) > 1
+    assert float(divergence_from_uniform(torch.zeros(3, 4))) == pytest.approx(0, abs=1e-6)
+    assert float(divergence_from_uniform(torch.tensor([[9.0, 0, 0, 0]]))) > 1
 
 
 def test_one_step_has_each_players_own_gradient(model: LanguageModel) -> None:
     torch.manual_seed(1)
-    made = lesson(model, "adversarial", 0.7, authors=3, width=8, margin=0.5, lr=1e-3, epochs=1)
+    made = regularized_training(model, SETTINGS, authors=3, epochs=1)
     judge = made.modules["discriminator"]
     assert made.phase.fused is not None
     fused = made.phase.fused(Batch(IDS, {AUTHOR: AUTHORS})).loss
     own, theirs = list(model.parameters()), list(judge.parameters())
     scores, h = model(IDS)
     wanted = torch.autograd.grad(
-        mean_loss(scores, IDS) + 0.7 * to_uniform(judge(h)), own, allow_unused=True
+        mean_loss(scores, IDS) + 0.7 * divergence_from_uniform(judge(h)), own, allow_unused=True
     )
     judged = torch.autograd.grad(F.cross_entropy(judge(h.detach()), AUTHORS), theirs)
     found = torch.autograd.grad(fused, [*own, *theirs], allow_unused=True)
@@ -79,17 +86,8 @@ def test_one_step_has_each_players_own_gradient(model: LanguageModel) -> None:
 
 
 def test_unknown_words_are_refused() -> None:
-    with pytest.raises(PrivetError, match="no regularizer"):
-        lesson(
-            build("lstm", 16, 8, 1, 0.0, 6),
-            "dropout",
-            1.0,
-            authors=3,
-            width=8,
-            margin=0.5,
-            lr=1e-3,
-            epochs=1,
-        )
     with pytest.raises(PrivetError, match="no language model"):
-        build("rnn", 16, 8, 1, 0.0, 6)
+        build_network(replace(SETTINGS, model="rnn"), 16)
+    with pytest.raises(PrivetError, match="multiple of 64"):
+        build_network(replace(SETTINGS, model="gpt", width=129), 16)
     assert discriminator(8, 3)(torch.zeros(2, 8)).shape == (2, 3)

@@ -14,11 +14,11 @@ from letters import letters
 from privet.core.errors import PrivetError
 from privet.language.model_audit.exposure import exposures
 from privet.language.model_audit.speed import measure
-from privet.language.models.canaries import draw
-from privet.language.models.corpus import Corpus, gather
-from privet.language.models.dp_sgd import Spending
-from privet.language.models.scoring import nats, scores_of
-from privet.language.models.train import Settings, Trained, learn, rows, tokenizer_for
+from privet.language.models.canaries import CanaryPlan
+from privet.language.models.corpus import Corpus, build_corpus
+from privet.language.models.networks import row_nats, scores_of
+from privet.language.models.settings import PrivacyBudget, Settings
+from privet.language.models.train import TrainedModel, tokenizer_for, train_model, training_rows
 from privet.train.game import Run
 
 TINY = Settings(width=16, vocabulary=300, longest=24, epochs=2, batch=16, lr=1e-2, dropout=0.1)
@@ -27,7 +27,7 @@ QUIET = Run(progress=False, device="cpu")
 
 @pytest.fixture(scope="module")
 def corpus() -> Corpus:
-    return gather(letters(16), authors=6)
+    return build_corpus(letters(16), authors=6)
 
 
 @pytest.mark.parametrize("regularizer", ["none", "adversarial:1", "triplet:1"])
@@ -35,42 +35,44 @@ def corpus() -> Corpus:
 def test_a_model_learns_and_comes_back_from_disk(
     corpus: Corpus, regularizer: str, model: str, tmp_path: Path
 ) -> None:
-    made = learn(corpus, replace(TINY, model=model).regularized(regularizer), run=QUIET)
+    made = train_model(corpus, replace(TINY, model=model).with_regularizer(regularizer), run=QUIET)
     history = [row["held-out perplexity"] for row in made.card["history"]]
     assert history[-1] < history[0] < made.tokenizer.vocabulary
     assert made.card["held_out_perplexity"] == pytest.approx(min(history), rel=1e-3)
     assert ("author guessed" in made.card["history"][0]) == (regularizer == "adversarial:1")
     made.save(tmp_path)
-    again = Trained.load(tmp_path)
-    ids = rows(corpus, TINY, made.tokenizer, ())[0]
+    again = TrainedModel.load(tmp_path)
+    ids = training_rows(corpus, TINY, made.tokenizer)[0]
     assert np.allclose(
-        *(nats(scores_of(one.model), ids, torch.device("cpu")) for one in (made, again))
+        *(row_nats(scores_of(one.model), ids, torch.device("cpu")) for one in (made, again))
     )
     (tmp_path / "model.safetensors").write_bytes(b"other")
     with pytest.raises(PrivetError, match="not the ones"):
-        Trained.load(tmp_path)
+        TrainedModel.load(tmp_path)
 
 
 def test_a_run_that_was_stopped_ends_in_the_same_weights(corpus: Corpus, tmp_path: Path) -> None:
-    settings = TINY.regularized("adversarial:1")
-    whole = learn(corpus, settings, run=QUIET)
+    settings = TINY.with_regularizer("adversarial:1")
+    whole = train_model(corpus, settings, run=QUIET)
     run = replace(QUIET, folder=tmp_path, rounds_between=3)
-    learn(corpus, settings, run=run)
+    train_model(corpus, settings, run=run)
     assert (tmp_path / "checkpoint.safetensors").exists()
-    resumed = learn(corpus, settings, run=replace(run, resume=True))
+    resumed = train_model(corpus, settings, run=replace(run, resume=True))
     for a, b in zip(
         whole.model.state_dict().values(), resumed.model.state_dict().values(), strict=True
     ):
         assert torch.equal(a, b)
     with pytest.raises(PrivetError, match="other settings"):
-        learn(corpus, replace(settings, seed=1), run=replace(run, resume=True))
+        train_model(corpus, replace(settings, seed=1), run=replace(run, resume=True))
 
 
 def test_a_sentence_planted_often_is_remembered(corpus: Corpus) -> None:
-    canaries = draw(["the key is # #"], 2, (0, 30), corpus.authors("known"))
-    made = learn(corpus, replace(TINY, epochs=10, width=32, dropout=0.0), canaries, run=QUIET)
+    canaries = CanaryPlan(2, (0, 30), ["the key is # #"]).draw(corpus.authors("known"))
+    made = train_model(corpus, replace(TINY, epochs=10, width=32, dropout=0.0), canaries, run=QUIET)
     found = exposures(
-        canaries, made.tokenizer, lambda ids: nats(scores_of(made.model), ids, torch.device("cpu"))
+        canaries,
+        made.tokenizer,
+        lambda ids: row_nats(scores_of(made.model), ids, torch.device("cpu")),
     )
     planted, never = (
         [one.bits for one in found if one.canary.repeats == often] for often in (30, 0)
@@ -80,14 +82,14 @@ def test_a_sentence_planted_often_is_remembered(corpus: Corpus) -> None:
 
 def test_the_speed_of_a_regulariser_is_a_share_of_the_plain_ones(corpus: Corpus) -> None:
     tokenizer = tokenizer_for(corpus, TINY)
-    ids, author = rows(corpus, TINY, tokenizer, ())
+    ids, author = training_rows(corpus, TINY, tokenizer)
     speed = measure(
-        TINY.regularized("triplet:1"),
+        TINY.with_regularizer("triplet:1"),
         ids,
         author,
         tokenizer.vocabulary,
         torch.device("cpu"),
-        rounds=3,
+        steps=3,
         turns=2,
     )
     assert 0.1 < speed.ratio < 3 and speed.tokens_per_second > 0
@@ -96,13 +98,13 @@ def test_the_speed_of_a_regulariser_is_a_share_of_the_plain_ones(corpus: Corpus)
 @pytest.mark.parametrize("model", ["lstm", "gpt"])
 def test_dp_spends_what_it_may_and_resumes(corpus: Corpus, model: str, tmp_path: Path) -> None:
     pytest.importorskip("opacus")
-    settings = replace(TINY, model=model, epochs=1, width=8).regularized("dp:4")
-    made = learn(corpus, settings, run=replace(QUIET, folder=tmp_path, rounds_between=1))
+    settings = replace(TINY, model=model, epochs=1, width=8).with_regularizer("dp:4")
+    made = train_model(corpus, settings, run=replace(QUIET, folder=tmp_path, rounds_between=1))
     spent = made.card["dp"]
     assert 3 < spent["epsilon"] <= 4.001 and spent["noise"] > 0
     # The last checkpoint was written after the last step: nothing is left to do, and the weights
     # are the same.
-    again = learn(corpus, settings, run=replace(QUIET, folder=tmp_path, resume=True))
+    again = train_model(corpus, settings, run=replace(QUIET, folder=tmp_path, resume=True))
     for a, b in zip(
         made.model.state_dict().values(), again.model.state_dict().values(), strict=True
     ):
@@ -112,16 +114,16 @@ def test_dp_spends_what_it_may_and_resumes(corpus: Corpus, model: str, tmp_path:
 def test_an_epsilon_of_zero_and_other_wrong_words_are_refused() -> None:
     for wrong in ("dp:0", "dp:-1", "dp:nan", "dp:inf"):
         with pytest.raises(PrivetError, match="epsilon"):
-            TINY.regularized(wrong)
+            TINY.with_regularizer(wrong)
     with pytest.raises(PrivetError, match="no regularizer"):
-        TINY.regularized("laplace:1")
+        TINY.with_regularizer("laplace:1")
     with pytest.raises(PrivetError, match="strength"):
-        TINY.regularized("triplet:much")
+        TINY.with_regularizer("triplet:much")
     with pytest.raises(PrivetError, match="above 0"):
-        TINY.with_words(["width=0"])
+        TINY.updated(["width=0"])
     with pytest.raises(PrivetError, match="no setting 'widht'"):
-        TINY.with_words(["widht=3"])
+        TINY.updated(["widht=3"])
     with pytest.raises(PrivetError, match="takes a number"):
-        TINY.with_words(["width=wide"])
+        TINY.updated(["width=wide"])
     with pytest.raises(PrivetError, match="delta"):
-        Spending(epsilon=1, delta=0, clip=1, rate=0.1, steps=1)
+        PrivacyBudget(epsilon=1, delta=0, clip=1, rate=0.1, steps=1)

@@ -22,18 +22,18 @@ from privet.auditing.batteries import BATTERIES, Battery
 from privet.cli.words import mount
 from privet.core.errors import PrivetError
 from privet.data.word_vectors import UNKNOWN, Vocabulary
-from privet.language.models.corpus import gather
-from privet.language.models.train import Settings, learn
-from privet.language.private_words.attacks import PRIORS, Channel, attackers_words, decode
-from privet.language.private_words.bigram_prior import Bigrams
-from privet.language.private_words.files import audit_words, words_to
-from privet.language.private_words.lstm_prior import SETTINGS, LSTMPrior
-from privet.language.private_words.mechanism import Nearest, PrivateWords, unit_noise
+from privet.language.models.corpus import build_corpus
+from privet.language.models.settings import Settings
+from privet.language.models.train import train_model
+from privet.language.private_words.attacks import PRIORS, Channel, attacker_texts, recover_words
+from privet.language.private_words.files import WordAttack, audit_words, words_to
+from privet.language.private_words.mechanism import NearestPoint, PrivateWords, unit_noise
+from privet.language.private_words.priors import SETTINGS, Bigrams, LSTMPrior
 from privet.language.private_words.statistics import (
     critical_epsilons,
     read_target,
-    statistics,
-    suggest,
+    suggest_epsilon,
+    word_statistics,
 )
 from privet.train.game import Run
 from small import small
@@ -101,7 +101,7 @@ def test_the_nearest_is_the_one_that_brute_force_finds(size: int) -> None:
         random.standard_normal((700, 9)).astype(np.float32) * 2,
     )
     apart = np.linalg.norm(y[:, None].astype(np.float64) - points, axis=2)
-    found = Nearest(points, torch.device("cpu"))(torch.from_numpy(y)).numpy()
+    found = NearestPoint(points, torch.device("cpu"))(torch.from_numpy(y)).numpy()
     assert np.allclose(apart[np.arange(len(y)), found], apart.min(1), atol=1e-5)
     assert (found == apart.argmin(1)).mean() > 0.999
 
@@ -175,7 +175,7 @@ def test_a_critical_epsilon_says_at_which_a_word_stays(vocabulary: Vocabulary) -
     codes, draws = np.arange(1, 41), 5
     noise = unit_noise(len(codes) * draws, WIDTH, 2).reshape(len(codes), draws, WIDTH)
     critical = critical_epsilons(vocabulary, codes, noise)
-    nearest = Nearest(vocabulary.points, torch.device("cpu"))
+    nearest = NearestPoint(vocabulary.points, torch.device("cpu"))
     for factor, stays in ((1.01, True), (0.99, False)):
         y = vocabulary.points[codes][:, None] + noise / (factor * critical)[:, :, None]
         same = (
@@ -190,14 +190,14 @@ def test_a_critical_epsilon_says_at_which_a_word_stays(vocabulary: Vocabulary) -
 def test_statistics_agree_with_each_other_and_a_target_is_met(vocabulary: Vocabulary) -> None:
     codes = np.repeat(np.arange(0, 60), np.arange(60, 0, -1))
     words = PrivateWords(vocabulary, 8.0)
-    found = statistics(words, codes, most=50, draws=60)
+    found = word_statistics(words, codes, most=50, draws=60)
     assert UNKNOWN not in found.words and len(found.words) == 50
     assert abs(found.stay_at(np.array([8.0]))[0] - found.stay) < 0.05
     assert np.all(found.distinct[found.stays < 1] > 1) and np.all(found.distinct <= 60)
     assert all(word not in own for word, own in zip(found.words, found.examples, strict=True))
-    epsilon, reached = suggest(words, codes, "stay=0.3", 50, 60)
+    epsilon, reached = suggest_epsilon(words, codes, "stay=0.3", 50, 60)
     assert epsilon < 8.0 and abs(reached.stay - 0.3) < 0.05
-    _, reached = suggest(words, codes, "distinct=20", 20, 40)
+    _, reached = suggest_epsilon(words, codes, "distinct=20", 20, 40)
     assert abs(reached.support - 20) < 2
 
 
@@ -239,11 +239,13 @@ def test_a_language_model_recovers_more_words_than_stay(vocabulary: Vocabulary) 
     )
     found = {
         one.decoder: one.figures["words"]
-        for one in decode(PrivateWords(vocabulary, 6.0), replace(data, records=texts), pairs=200)
+        for one in recover_words(
+            PrivateWords(vocabulary, 6.0), replace(data, records=texts), pairs=200
+        )
     }
     alone, bigrams = found[PRIORS["released"]], found[PRIORS["bigrams"]]
     assert bigrams.low > alone.high and bigrams.low > bigrams.chance
-    nothing = decode(
+    nothing = recover_words(
         PrivateWords(vocabulary, 0.01), replace(data, records=random.permuted(texts)), pairs=100
     )
     assert nothing[-1].figures["words"].value < 0.05
@@ -264,10 +266,11 @@ def test_an_lstm_recovers_what_bigrams_cannot(vocabulary: Vocabulary) -> None:
         ]
     )
     data, words = replace(data, records=texts.astype(object)), PrivateWords(vocabulary, 4.0)
-    codes, lengths = attackers_words(words, data)
+    codes, lengths = attacker_texts(words, data)
     prior = LSTMPrior.learn(codes, lengths, len(vocabulary), settings=LEARNER, device="cpu")
     found = {
-        one.decoder: one.figures["words"] for one in decode(words, data, pairs=100, lstm=prior)
+        one.decoder: one.figures["words"]
+        for one in recover_words(words, data, pairs=100, lstm=prior)
     }
     assert list(found)[:2] == [PRIORS["lstm"], PRIORS["bigrams"]]
     assert found[PRIORS["lstm"]].low > found[PRIORS["bigrams"]].high
@@ -294,11 +297,11 @@ def test_without_a_prior_the_beam_takes_the_likeliest_word_of_every_place() -> N
 
 
 def test_a_model_of_lm_train_is_a_prior(tmp_path: Path) -> None:
-    corpus, settings = gather(letters(24)), Settings(width=8, vocabulary=200, epochs=1)
+    corpus, settings = build_corpus(letters(24)), Settings(width=8, vocabulary=200, epochs=1)
     for name in ("lstm", "subword"):
         (tmp_path / name).mkdir()
-    learn(corpus, settings, run=Run(progress=False, device="cpu")).save(tmp_path / "lstm")
-    learn(
+    train_model(corpus, settings, run=Run(progress=False, device="cpu")).save(tmp_path / "lstm")
+    train_model(
         corpus,
         replace(settings, tokens="subword", vocabulary=300),
         run=Run(progress=False, device="cpu"),
@@ -403,11 +406,7 @@ def test_attacks_read_less_at_a_small_epsilon(
         files[0],
         files[1],
         [0.05, 100.0],
-        ["u"],
-        ["y"],
-        battery="one",
-        device="cpu",
-        progress=False,
+        WordAttack(private=["u"], utility=["y"], battery="one", device="cpu", progress=False),
     )
     assert [p.epsilon for p in points] == [0.05, 100.0]
     assert (
@@ -438,12 +437,12 @@ def test_the_prior_is_chosen_by_a_word(
     monkeypatch.setitem(
         BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False)
     )
-    monkeypatch.setattr(
-        "privet.language.private_words.lstm_prior.SETTINGS", replace(LEARNER, epochs=1)
+    monkeypatch.setattr("privet.language.private_words.priors.SETTINGS", replace(LEARNER, epochs=1))
+    attack = WordAttack(
+        private=["u"], battery="one", most=40, device="cpu", progress=False, prior="lstm"
     )
-    given = {"battery": "one", "most": 40, "device": "cpu", "progress": False}
-    (point,) = audit_words(tmp_path / "a", files[0], files[1], [20.0], ["u"], prior="lstm", **given)  # type: ignore[arg-type]
+    (point,) = audit_words(tmp_path / "a", files[0], files[1], [20.0], attack)
     assert {PRIORS["lstm"], PRIORS["bigrams"]} <= set(point.recovered)
     with pytest.raises(PrivetError, match="neither bigrams nor lstm"):
-        audit_words(tmp_path / "b", files[0], files[1], [20.0], ["u"], prior="oracle", **given)  # type: ignore[arg-type]
+        audit_words(tmp_path / "b", files[0], files[1], [20.0], replace(attack, prior="oracle"))
     assert not (tmp_path / "b").exists()

@@ -29,9 +29,13 @@ Author = Annotated[
         help="The column that says who wrote a text, where it is not the people of the data",
     ),
 ]
+Patterns = Annotated[
+    list[str] | None,
+    typer.Option("--pattern", help="A canary, # for a digit and @ for a name; repeatable"),
+]
 Model = Annotated[str, typer.Option("--model", help="lstm or gpt")]
 Tokens = Annotated[str, typer.Option("--tokens", help="word or subword")]
-Wishes = Annotated[
+Assignments = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Another setting, as width=256; repeatable"),
 ]
@@ -50,7 +54,8 @@ Epochs = Annotated[int | None, typer.Option("--epochs", help="How often each tex
 
 
 @lm_app.command(
-    epilog="Example:  privet lm train --data blogs.parquet --regularizer adversarial --weight 1 --out model"
+    epilog="Example:  privet lm train --data blogs.parquet --regularizer adversarial --weight 1 "
+    "--out model"
 )
 def train(
     data: Data,
@@ -69,13 +74,11 @@ def train(
         typer.Option(help="Planted sentences for each number of repeats; a model for use has none"),
     ] = 0,
     repeats: Annotated[str, typer.Option(help="How often canaries are planted")] = "1,4,16",
-    pattern: Annotated[
-        list[str] | None, typer.Option(help="A canary, # for a digit and @ for a name; repeatable")
-    ] = None,
+    pattern: Patterns = None,
     model: Model = "lstm",
     tokens: Tokens = "word",
     epochs: Epochs = None,
-    settings: Wishes = None,
+    settings: Assignments = None,
     schema: SchemaFile = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -85,56 +88,40 @@ def train(
     checkpoint_rounds: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Train a language model on texts with authors; write model.safetensors and card.json."""
-    from privet.language.models.canaries import PATTERNS
-    from privet.language.models.dp_sgd import group_note
-    from privet.language.models.train_command import chosen, train_to
+    from privet.language.models.canaries import PATTERNS, CanaryPlan
+    from privet.language.models.settings import Settings
+    from privet.language.models.train import train_to
 
-    wanted = chosen(
-        model,
-        tokens,
-        seed,
-        epochs,
+    chosen = Settings.from_options(
         settings or [],
+        model=model,
+        tokens=tokens,
+        seed=seed,
+        epochs=epochs,
         regularizer=regularizer,
         weight=weight,
         epsilon=epsilon,
     )
-    made = train_to(
+    trained = train_to(
         folder,
         data,
-        wanted,
+        chosen,
         author=author,
         authors=authors,
-        canaries=canaries,
-        repeats=_numbers(repeats),
-        patterns=pattern or PATTERNS,
+        canaries=CanaryPlan(canaries, _numbers(repeats), pattern or PATTERNS),
         schema=schema,
         device=device,
         resume=resume,
         checkpoint_rounds=checkpoint_rounds,
         command=shlex.join(["privet", *sys.argv[1:]]),
     )
-    for note in made.card["notes"]:
-        out.print(note, markup=False)
-    if "held_out_perplexity" in made.card:
-        out.print(
-            f"Perplexity of held-out texts: {made.card['held_out_perplexity']:.1f}", markup=False
-        )
-    if "dp" in made.card:
-        spent = made.card["dp"]
-        out.print(
-            f"Spent: epsilon {spent['epsilon']:.2f} at delta {spent['delta']:.1g}, per row of tokens, in {spent['steps']} steps",
-            markup=False,
-        )
-        out.print(
-            group_note(spent["epsilon"], spent["delta"], spent["most_rows_of_an_author"]),
-            markup=False,
-        )
-    out.print(f"The model is in {folder}.", markup=False)
+    for line in (*trained.sentences(), f"The model is in {folder}."):
+        out.print(line, markup=False)
 
 
 @lm_app.command(
-    epilog="Example:  privet lm audit --data blogs.parquet --regularizer adversarial:1 --regularizer triplet:1 --authors 80 --out a"
+    epilog="Example:  privet lm audit --data blogs.parquet --regularizer adversarial:1 "
+    "--regularizer triplet:1 --authors 80 --out a"
 )
 def audit(
     data: Data,
@@ -142,7 +129,8 @@ def audit(
     regularizer: Annotated[
         list[str] | None,
         typer.Option(
-            help="What to compare with the plain model, and its strength: adversarial:1, triplet:0.5, dp:8; repeatable"
+            help="What to compare with the plain model, and its strength: adversarial:1, "
+            "triplet:0.5, dp:8; repeatable"
         ),
     ] = None,
     author: Author = "",
@@ -153,13 +141,11 @@ def audit(
     repeats: Annotated[
         str, typer.Option(help="How often canaries are planted; 0 plants nothing, and shows chance")
     ] = "0,1,4,16",
-    pattern: Annotated[
-        list[str] | None, typer.Option(help="A canary, # for a digit and @ for a name; repeatable")
-    ] = None,
+    pattern: Patterns = None,
     model: Model = "lstm",
     tokens: Tokens = "word",
     epochs: Epochs = None,
-    settings: Wishes = None,
+    settings: Assignments = None,
     schema: SchemaFile = None,
     workers: Annotated[
         int, typer.Option(help="So many models at a time, each in a process of its own")
@@ -170,40 +156,29 @@ def audit(
     """Plant canaries, train the models, attack them; write language.json and report.html. The same
     command goes on where it stopped."""
     from privet.language.model_audit.audit import audit_to
-    from privet.language.model_audit.page import said
-    from privet.language.models.canaries import PATTERNS
-    from privet.language.models.train_command import chosen
+    from privet.language.models.canaries import PATTERNS, CanaryPlan
+    from privet.language.models.settings import Settings
 
     found = audit_to(
         folder,
         data,
         regularizer or [],
-        chosen(model, tokens, seed, epochs, settings or []),
+        Settings.from_options(settings or [], model=model, tokens=tokens, seed=seed, epochs=epochs),
         author=author,
         authors=authors or None,
-        canaries=canaries,
-        repeats=_numbers(repeats),
-        patterns=pattern or PATTERNS,
+        canaries=CanaryPlan(canaries, _numbers(repeats), pattern or PATTERNS),
         schema=schema,
         device=device,
         workers=workers,
     )
-    for one in found.models:
-        named = said(one.identified.accuracy, "percent") if one.identified else "-"
-        line = f"{one.name}: perplexity {said(one.perplexity)}, exposure {said(one.exposure)} bits, author named {named} %"
-        spent = "" if one.epsilon is None else f", epsilon spent {one.epsilon:.2f}"
-        out.print(
-            f"{line}, {one.speed:,.0f} tokens/s, {100 * one.time_ratio:.0f} % of plain{spent}",
-            markup=False,
-        )
-    out.print(found.verdict, markup=False)
-    out.print(f"The report:  {folder / 'report.html'}", markup=False)
+    for line in (*found.sentences(), f"The report:  {folder / 'report.html'}"):
+        out.print(line, markup=False)
 
 
-def _numbers(words: str) -> list[int]:
+def _numbers(text: str) -> list[int]:
     try:
-        return [int(word) for word in words.split(",") if word.strip()]
+        return [int(number) for number in text.split(",") if number.strip()]
     except ValueError:
         raise PrivetError(
-            f"--repeats takes whole numbers with commas, such as 1,4,16, not '{words}'."
+            f"--repeats takes whole numbers with commas, such as 1,4,16, not '{text}'."
         ) from None

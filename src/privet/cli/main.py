@@ -217,9 +217,8 @@ def audit(
     summary.md."""
     from privet.commands.audit import FileOptions
     from privet.commands.audit import audit as run
-    from privet.release.foreign_texts import words_told
     from privet.reporting.certificate import headline
-    from privet.reporting.sentences import records, sentence
+    from privet.reporting.sentences import inversion_sentences, records, sentence
 
     result = run(
         release,
@@ -238,7 +237,7 @@ def audit(
             f"{reading.attribute}: {sentence(reading, records(result))} {headline(result, reading)}".rstrip(),
             markup=False,
         )
-    for line in words_told(result.rebuilt):
+    for line in inversion_sentences(result.rebuilt):
         out.print(line, markup=False)
     out.print(f"The report:  {folder / 'report.html'}", markup=False)
 

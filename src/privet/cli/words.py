@@ -3,6 +3,7 @@ needs is imported when it runs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -71,59 +72,33 @@ def words(
 ) -> None:
     """Change the words of texts at random, each to one of like meaning (metric privacy), and see
     what that hides."""
-    from privet.language.private_words.files import audit_words, words_to
+    from privet.language.private_words.files import WordAttack, private_words
 
-    if target_file is None and audit is None:
-        raise PrivetError(
-            "Say where the private texts go, with --out private.parquet, or where attacks on them go, with --audit FOLDER."
-        )
-    levels = [] if epsilon is None else _numbers(epsilon)
-    if target_file is not None:
-        if len(levels) > 1:
-            raise PrivetError(
-                "Texts are written with one --epsilon: several are for --audit without --out."
-            )
-        used, found = words_to(
-            target_file,
-            texts,
-            vectors,
-            levels[0] if levels else None,
-            target=target,
-            column=text,
-            keep=_names(keep),
-            stats=stats,
-            seed=seed,
-            device=device,
-        )
-        levels = [used]
-        if found is not None:
-            out.print(
-                f"At epsilon {used:.4g}, {found.stay:.0%} of words stay, and one becomes {found.support:.0f} in {found.draws} draws."
-            )
-        out.print(f"Private texts:  {target_file}", markup=False)
-    if audit is not None:
-        for point in audit_words(
-            audit,
-            texts,
-            vectors,
-            levels,
-            _names(private),
-            _names(utility),
-            battery=battery,
-            seed=seed or 0,
-            device=device,
-            prior=prior,
-            schema=schema,
-        ):
-            read = ", ".join(
-                f"{name} {figure.value:.1%}"
-                for name, figure in {**point.private, **point.utility}.items()
-            )
-            best = max((figure.value for figure in point.recovered.values()), default=float("nan"))
-            out.print(
-                f"epsilon {point.epsilon:g}: {read}; {point.stays:.1%} of words stay, {best:.1%} are recovered."
-            )
-        out.print(f"The page:  {audit / 'words.html'}", markup=False)
+    attack = WordAttack(
+        private=_names(private),
+        utility=_names(utility),
+        battery=battery,
+        prior=prior,
+        seed=seed or 0,
+        device=device,
+    )
+    lines = private_words(
+        texts,
+        vectors,
+        _numbers(epsilon or ""),
+        out=target_file,
+        audit_folder=audit,
+        attack=attack,
+        schema=schema,
+        target=target,
+        column=text,
+        keep=_names(keep),
+        stats=stats,
+        seed=seed,
+        device=device,
+    )
+    for line in lines:
+        out.print(line, markup=False)
 
 
 def embed(
@@ -174,7 +149,8 @@ def invert(
 ) -> None:
     """Ask embeddings which words were in the text: F1, raw and released; with --private, who wrote
     it as well."""
-    from privet.language.embeddings import invert_to, lines_of
+    from privet.language.embeddings import invert_to
+    from privet.reporting.sentences import inversion_sentences
 
     found = invert_to(
         folder,
@@ -189,30 +165,30 @@ def invert(
         seed=seed,
         device=device,
     )
-    for line in lines_of(found):
+    for line in inversion_sentences(list(found.values())):
         out.print(line, markup=False)
 
 
-def _names(given: str) -> list[str]:
-    return [word.strip() for word in given.split(",") if word.strip()]
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _numbers(given: str) -> list[float]:
+def _numbers(text: str) -> list[float]:
     try:
-        return [float(word) for word in _names(given)]
+        return [float(number) for number in _names(text)]
     except ValueError:
         raise PrivetError(
-            f"--epsilon {given} is not a number, or several with commas: 10, or 5,10,20."
+            f"--epsilon {text} is not a number, or several with commas: 10, or 5,10,20."
         ) from None
 
 
 def mount(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    example = "Example:  privet words mails.parquet --vectors glove100.parquet --epsilon 10 --out private.parquet --stats stats"
-    app.command(epilog=example)(words)
-    app.command(
-        epilog="Example:  privet embed mails.parquet --vectors glove100.parquet --out vectors.parquet"
-    )(embed)
-    app.command(
-        epilog="Example:  privet invert vectors.parquet --release erased --private gender --out attacked"
-    )(invert)
+    examples: dict[Callable[..., None], str] = {
+        words: "words mails.parquet --vectors glove100.parquet --epsilon 10 --out private.parquet "
+        "--stats stats",
+        embed: "embed mails.parquet --vectors glove100.parquet --out vectors.parquet",
+        invert: "invert vectors.parquet --release erased --private gender --out attacked",
+    }
+    for verb, example in examples.items():
+        app.command(epilog=f"Example:  privet {example}")(verb)

@@ -16,7 +16,7 @@ from privet.data.schema_file import read_layout
 from privet.data.sources import load
 from privet.evidence.figures import Audit
 from privet.release.foreign import from_onnx, from_vectors
-from privet.release.foreign_texts import texts_beside
+from privet.release.foreign_texts import texts_of_vectors
 from privet.release.release import Release
 from privet.reporting.markdown import summary
 from privet.reporting.page import report
@@ -88,7 +88,7 @@ def audit(
     release, data = _release_and_data(release, data, hidden, tasks, files)
     texts = None
     if data.modality != "text" and isinstance(place, str | Path):
-        texts = texts_beside(place, data, files.text)
+        texts = texts_of_vectors(place, data, files.text)
     undo = writable_folder(Path(out)) if out is not None else lambda: None
     try:
         result = attack(

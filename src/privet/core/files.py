@@ -59,6 +59,18 @@ def writable_folder(path: Path) -> Callable[[], None]:
     return lambda: _remove_empty(made)
 
 
+@contextmanager
+def results_folder(path: Path) -> Iterator[None]:
+    """`writable_folder` for a block of work: if the block fails, folders made for it that are still
+    empty are removed."""
+    undo = writable_folder(path)
+    try:
+        yield
+    except BaseException:
+        undo()
+        raise
+
+
 def _remove_empty(folders: list[Path]) -> None:
     for folder in folders:
         with suppress(OSError):

@@ -46,7 +46,7 @@ def read(kind: Any, value: Any, where: str) -> Any:
         )
     if origin is dict:
         return {
-            key: read(args[1], inner, f"{where}.{key}")
+            int(key) if args[0] is int else key: read(args[1], inner, f"{where}.{key}")
             for key, inner in _expect(dict, value, where).items()
         }
     if is_dataclass(kind):

@@ -3,7 +3,7 @@ again.
 
 A word that has no vector counts as one more word, *unknown*, that lies at the mean of all vectors:
 so every word of a text has a place, and all that is promised about words holds for unknown ones
-too. Marks that have no vector are dropped.
+too. Punctuation marks that have no vector are dropped.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from privet.data.schema import split_words
 from privet.data.vector_columns import depth, is_bytes, read_numbers
 
 UNKNOWN = "unk"
-"""How an unknown word is written in a text that leaves the house."""
+"""How an unknown word is written in a released text."""
 
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
+    """Words with their vectors; `of` and `read` make one."""
+
     words: tuple[str, ...]
     """Known words, the most frequent first; the code of words[i] is i + 1, after 0 for an unknown
     word."""
@@ -40,46 +42,45 @@ class Vocabulary:
 
     @staticmethod
     def of(words: Sequence[str], vectors: Array) -> Vocabulary:
+        """A vocabulary of words and their vectors (words, d); capitals do not count."""
         numbers = np.asarray(vectors, dtype=np.float32)
         if numbers.ndim != 2 or len(numbers) != len(words) or not len(words):
             raise PrivetError(
-                f"{len(words)} words need as many vectors of one length, not an array of the shape"
-                f" {numbers.shape}."
+                f"{len(words)} words need as many vectors of one length, not an array of the shape "
+                f"{numbers.shape}."
             )
         if not np.isfinite(numbers).all():
             raise PrivetError(
                 "A word's vector holds something that is not a finite number: remove that word."
             )
         lower = [str(word).lower() for word in words]
-        if len(set(lower)) < len(lower):
-            twice = Counter(lower).most_common(1)[0][0]
+        repeated, times = Counter(lower).most_common(1)[0]
+        if times > 1:
             raise PrivetError(
-                f"The word '{twice}' has two vectors (capitals do not count): remove one."
+                f"The word '{repeated}' has two vectors (capitals do not count): remove one."
             )
         mean = numbers.mean(0, dtype=np.float64).astype(np.float32)
         return Vocabulary(tuple(lower), np.concatenate([mean[None], numbers]))
 
     @staticmethod
     def read(path: Path) -> Vocabulary:
-        """A parquet file with a column of words and one of vectors: lists of numbers, or the bytes
-        of float16 numbers."""
+        """From a parquet file with a column of words and one of vectors: lists of numbers, or the
+        bytes of float16 numbers."""
         table = read_table(path)
         kinds = {name: table.schema.field(name).type for name in table.schema.names}
         vectors = [name for name, kind in kinds.items() if depth(kind) == 1 or is_bytes(kind)]
-        words = [name for name, kind in kinds.items() if is_words(kind)]
-        if not vectors or not words:
+        texts = text_columns(kinds)
+        if not vectors or not texts:
             raise PrivetError(
-                f"{path.name} needs a column of words and a column of their vectors; it has:"
-                f" {', '.join(kinds)}."
+                f"{path.name} needs a column of words and a column of their vectors; it has: "
+                f"{', '.join(kinds)}."
             )
-        named = table.column("word" if "word" in words else words[0])
-        if named.null_count:
+        words = table.column("word" if "word" in texts else texts[0])
+        if words.null_count:
             raise PrivetError(f"{path.name} has a vector without a word: remove that row.")
         column = "vector" if "vector" in vectors else vectors[0]
-        return Vocabulary.of(
-            named.to_pylist(),
-            read_numbers(table.column(column), f"The column '{column}' of {path.name}"),
-        )
+        numbers = read_numbers(table.column(column), f"The column '{column}' of {path.name}")
+        return Vocabulary.of(words.to_pylist(), numbers)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -93,35 +94,25 @@ class Vocabulary:
         return pd.Index(np.array(self.words, dtype=object))
 
     @cached_property
-    def written(self) -> Array:
-        """The words by code."""
+    def word_of_code(self) -> Array:
+        """The words by code, the unknown one first."""
         return np.array([UNKNOWN, *self.words], dtype=object)
-
-    def find(self, words: Sequence[str]) -> Array:
-        """Codes of words; 0 where a word is not known."""
-        return np.asarray(self._index.get_indexer(np.array(words, dtype=object)) + 1)
 
     def codes(self, texts: Iterable[object]) -> tuple[Array, Array]:
         """The words of all texts in a row, as codes, and how many each text has. A missing text has
         none."""
         lines = [split_words(text) if isinstance(text, str) else [] for text in texts]
-        tokens = list(chain.from_iterable(lines))
-        unique, first = (
-            pd.factorize(np.array(tokens, dtype=object))
-            if tokens
-            else (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=object))
-        )
-        code = self.find(list(first))
-        mark = np.array(
-            [not any(letter.isalnum() for letter in word) for word in first], dtype=bool
-        )
-        kept = ~(mark & (code == 0))[unique]
-        of = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
-        return code[unique][kept], np.bincount(of[kept], minlength=len(lines))
+        tokens = np.array(list(chain.from_iterable(lines)), dtype=object)
+        number, distinct = pd.factorize(tokens)
+        code = np.asarray(self._index.get_indexer(distinct) + 1)
+        is_mark = np.array([not any(map(str.isalnum, word)) for word in distinct], dtype=bool)
+        used = ~(is_mark & (code == 0))[number]
+        text = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
+        return code[number][used], np.bincount(text[used], minlength=len(lines))
 
     def texts(self, codes: Array, lengths: Array) -> list[str]:
         """Texts again: lower-case words with a space between them."""
-        words, ends = self.written[codes].tolist(), np.cumsum(lengths)
+        words, ends = self.word_of_code[codes].tolist(), np.cumsum(lengths)
         return [
             " ".join(words[end - n : end])
             for end, n in zip(ends.tolist(), lengths.tolist(), strict=True)
@@ -136,16 +127,39 @@ class Vocabulary:
         return np.asarray(sums / np.maximum(lengths, 1)[:, None], dtype=np.float32)
 
 
-def is_words(kind: Any) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+def text_columns(kinds: dict[str, Any], column: str | None = None, file: str = "") -> list[str]:
+    """The columns of strings among columns with these Arrow types; an error where `column` is named
+    and is none of them."""
+    texts = [name for name, kind in kinds.items() if _is_text(kind)]
+    if column is not None and column not in texts:
+        raise PrivetError(
+            f"{file} has no column of texts called '{column}'; it has: "
+            f"{', '.join(texts) or 'none'}."
+        )
+    return texts
+
+
+def _is_text(kind: Any) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(test(kind) for test in tests)
+
+
+def text_column(table: Any, column: str | None, file: str) -> str:
+    """The column of texts: the one named, the one called text, or the only one of strings."""
+    kinds = {name: table.schema.field(name).type for name in table.schema.names}
+    texts = text_columns(kinds, column, file)
+    chosen = column or ("text" if "text" in texts else texts[0] if len(texts) == 1 else None)
+    if chosen is None:
+        raise PrivetError(
+            f"Say which column of {file} holds the texts, with --text: "
+            f"{', '.join(texts) or 'it has none of strings'}."
+        )
+    return chosen
 
 
 def read_table(path: Path) -> Any:
-    """A parquet file, or one sentence."""
+    """A parquet file as an Arrow table; an error where it cannot be read or is empty."""
     try:
         table = pq.read_table(path)
     except pa.ArrowException as error:
@@ -157,3 +171,11 @@ def read_table(path: Path) -> Any:
     if not table.num_rows:
         raise PrivetError(f"{path} has no rows.")
     return table
+
+
+def read_texts(path: Path, column: str | None = None) -> tuple[Any, str, list[str]]:
+    """A parquet file of texts: its table, the name of the column, and the texts, "" for a missing
+    one."""
+    table = read_table(path)
+    name = text_column(table, column, path.name)
+    return table, name, [text or "" for text in table.column(name).to_pylist()]

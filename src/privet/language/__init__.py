@@ -1,1 +1,1 @@
-"""Texts: language models that must not remember their authors, private words, and sentence embeddings."""
+"""Texts: language models that must not remember their authors, private words, and embeddings."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from privet.evidence.figures import Audit, Figure, Finding, Reading
+from privet.evidence.figures import Audit, Figure, Finding, Reading, Rebuilt
 from privet.evidence.formatting import (
     UNKNOWN,
     amount,
@@ -371,3 +371,13 @@ def intervals(audit: Audit) -> str:
     """
     kinds = {f.score.interval for r in audit.readings for f in (*r.released, *r.raw)} - {""}
     return listed(sorted(kinds)) or "no"
+
+
+def inversion_sentences(found: Sequence[Rebuilt]) -> list[str]:
+    """Which words were read from embeddings, in a sentence for each attack that tried."""
+    return [
+        f"{one.decoder[0].upper()}{one.decoder[1:]}: told with an F1 of {f1.value:.3f} "
+        f"({f1.low:.3f} to {f1.high:.3f}); the same words for every text give {f1.chance:.3f}."
+        for one in found
+        if (f1 := one.figures.get("f1_words")) is not None
+    ]

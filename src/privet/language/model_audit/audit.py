@@ -2,8 +2,8 @@
 for, and attack each of them.
 
 All models share data, canaries, tokenizer and seed, so that they differ in the regulariser alone.
-What is trained and what was found of it is kept under `models/`, and a second call with the same
-words goes on where the first was stopped.
+Models and findings are kept under `models/`: a second call with the same arguments goes on where
+the first was stopped.
 """
 
 from __future__ import annotations
@@ -15,154 +15,159 @@ from pathlib import Path
 
 from privet.adversaries.adversary import Adversary
 from privet.core.errors import PrivetError
-from privet.core.files import writable_folder, write_text
+from privet.core.files import results_folder, write_text
 from privet.core.progress import console
-from privet.language.model_audit.findings import Reading
-from privet.language.model_audit.jobs import Work, check_workers, readings
+from privet.language.model_audit.findings import ModelFindings
+from privet.language.model_audit.jobs import AuditPlan, all_findings
+from privet.language.model_audit.page import render
 from privet.language.model_audit.speed import Speed, measure
 from privet.language.model_audit.verdict import LanguageAudit, verdict
-from privet.language.models.canaries import PATTERNS, draw
-from privet.language.models.corpus import gather, load_texts
+from privet.language.models.canaries import CanaryPlan
+from privet.language.models.corpus import build_corpus, load_texts
 from privet.language.models.dp_sgd import require_opacus
-from privet.language.models.train import Settings, rows, tokenizer_for
+from privet.language.models.settings import Settings
+from privet.language.models.train import tokenizer_for, training_rows
 from privet.nets.device import pick
 
 
 def audit_to(
     folder: Path,
     spec: str,
-    words: Sequence[str],
+    regularizers: Sequence[str],
     settings: Settings,
     *,
     author: str = "",
     authors: int | None = 100,
-    canaries: int = 8,
-    repeats: Sequence[int] = (0, 1, 4, 16),
-    patterns: Sequence[str] = PATTERNS,
+    canaries: CanaryPlan | None = None,
     schema: Path | None = None,
     device: str = "auto",
     progress: bool = True,
     workers: int = 1,
     adversaries: Sequence[Adversary] | None = None,
 ) -> LanguageAudit:
-    """Train and attack, and write language.json and report.html to `folder`, again whenever another
-    model was attacked."""
-    asked = _asked(settings, words)
-    workers = check_workers(workers, asked)
-    if any(one.regularizer == "dp" for one in asked.values()):
+    """Train language models, attack them, and write language.json and report.html; both are written
+    again whenever another model was attacked.
+
+    Parameters
+    ----------
+    folder
+        Where the results go.
+    spec
+        A parquet or CSV file of texts, or the name of a published set.
+    regularizers
+        What to compare with the plain model: labels such as "triplet:0.5" or "dp:8".
+    settings
+        Of all models but for their regulariser.
+    author, authors, schema, device
+        As for `train_to`; `authors` is the most of each side.
+    canaries
+        Sentences to plant; by default 8 for each of 0, 1, 4 and 16 repeats.
+    progress
+        Whether progress is printed.
+    workers
+        Models that are trained or attacked at the same time, each in its own process.
+    adversaries
+        That name authors from hidden states; None for those of authors.py.
+    """
+    if workers < 1:
+        raise PrivetError(f"--workers {workers} would do nothing: take 1 or more.")
+    wanted = [settings.with_regularizer(label) for label in ("none", *regularizers)]
+    if any(one.regularizer == "dp" for one in wanted):
         require_opacus()
-    corpus = gather(load_texts(spec, schema, progress), author, authors, settings.seed)
-    for side in ("reference", "others"):
-        if not len(corpus.where(side, "train")):
-            raise PrivetError(
-                f"{corpus.name} has no authors left that no model has seen: add authors."
-            )
-    planted = draw(patterns, canaries, repeats, corpus.authors("known"), settings.seed)
-    tokenizer = tokenizer_for(corpus, settings, planted)
-    undo = writable_folder(folder)
-    try:
-        work = Work(
-            corpus,
-            planted,
-            tokenizer,
-            asked,
-            folder / "models",
-            str(pick(device)),
-            progress,
-            adversaries,
-        )
-        return _audit(work, folder, workers)
-    except BaseException:
-        undo()
-        raise
+    corpus = build_corpus(load_texts(spec, schema, progress), author, authors, settings.seed)
+    if not all(len(corpus.select(side, "train")) for side in ("reference", "others")):
+        raise PrivetError(f"{corpus.name} has no authors left that no model has seen: add authors.")
+    canaries = canaries or CanaryPlan(8, (0, 1, 4, 16))
+    planted = canaries.draw(corpus.authors("known"), settings.seed)
+    plan = AuditPlan(
+        corpus,
+        planted,
+        tokenizer_for(corpus, settings, planted),
+        {one.label: one for one in wanted},
+        folder / "models",
+        str(pick(device)),
+        progress,
+        adversaries,
+    )
+    with results_folder(folder):
+        return _audit(plan, folder, min(workers, len(plan.models) + 1))
 
 
-def _audit(work: Work, folder: Path, workers: int) -> LanguageAudit:
-    done: dict[str, Reading] = {}
-    notes = (*work.corpus.notes, *_notes(work))
-    if work.progress:
-        console.print(
-            f"{len(work.asked)} models and a reference, {workers} at a time: training, then attacking",
-            highlight=False,
-        )
-    for one in readings(work, workers):
-        done[one.name] = one
-        if work.progress:
-            console.print(
-                f"{one.name}: attacked ({len(done)} of {len(work.asked)})", highlight=False
-            )
-        _write(work, folder, done, notes)
+def _audit(plan: AuditPlan, folder: Path, workers: int) -> LanguageAudit:
+    findings: dict[str, ModelFindings] = {}
+    notes = (*plan.corpus.notes, *_notes(plan))
+    count = len(plan.models)
+    _say(plan, f"{count} models and a reference, {workers} at a time: training, then attacking")
+    for one in all_findings(plan, workers):
+        findings[one.name] = one
+        _say(plan, f"{one.name}: attacked ({len(findings)} of {count})")
+        if plan.plain.label in findings:
+            _write(plan, folder, findings, notes)
     # Last, when nothing else runs: models that train side by side slow each other.
-    ids, author = rows(work.corpus, work.plain, work.tokenizer, work.planted)
-    for name, settings in work.asked.items():
-        speed = _speed(work.place(name) / "speed.json", work.identity(name))
-        if speed is None:
-            speed = measure(settings, ids, author, work.tokenizer.vocabulary, pick(work.device))
-            told = {"identity": work.identity(name), "device": work.device, **speed._asdict()}
-            write_text(work.place(name) / "speed.json", json.dumps(told) + "\n")
-        done[name] = replace(done[name], speed=speed.tokens_per_second, time_ratio=speed.ratio)
-        found = _write(work, folder, done, notes)
-    return found
+    for name in plan.models:
+        speed = _speed(plan, name)
+        findings[name] = replace(
+            findings[name], speed=speed.tokens_per_second, time_ratio=speed.ratio
+        )
+    return _write(plan, folder, findings, notes)
+
+
+def _say(plan: AuditPlan, line: str) -> None:
+    if plan.progress:
+        console.print(line, highlight=False)
 
 
 def _write(
-    work: Work, folder: Path, done: dict[str, Reading], notes: tuple[str, ...]
+    plan: AuditPlan, folder: Path, findings: dict[str, ModelFindings], notes: tuple[str, ...]
 ) -> LanguageAudit:
-    """The report over what is done so far; none before the plain model, with which all are
-    compared."""
-    from privet.language.model_audit.page import render
-
-    patterns = tuple(dict.fromkeys(one.pattern for one in work.planted))
-    models = [done[name] for name in work.asked if name in done]
-    if work.plain.called in done:
-        left = len(work.asked) - len(done)
-        unfinished = (
-            (f"{left} of {len(work.asked)} models are still to come: the audit is not finished.",)
-            if left
-            else ()
-        )
-        known = len(work.corpus.authors("known"))
-        found = LanguageAudit(
-            work.corpus.name,
-            known,
-            work.plain,
-            patterns,
-            models,
-            verdict(models),
-            (*unfinished, *notes),
-        )
-        write_text(folder / "language.json", found.to_json())
-        write_text(folder / "report.html", render(found))
-        return found
-    return LanguageAudit(work.corpus.name, 0, work.plain, patterns, models, "", notes)
+    """The audit of the models that are attacked so far."""
+    left = len(plan.models) - len(findings)
+    if left:
+        unfinished = f"{left} of {len(plan.models)} models are still to come"
+        notes = (f"{unfinished}: the audit is not finished.", *notes)
+    models = [findings[name] for name in plan.models if name in findings]
+    audit = LanguageAudit(
+        plan.corpus.name,
+        len(plan.corpus.authors("known")),
+        plan.plain,
+        tuple(dict.fromkeys(canary.pattern for canary in plan.canaries)),
+        models,
+        verdict(models),
+        notes,
+    )
+    write_text(folder / "language.json", audit.to_json())
+    write_text(folder / "report.html", render(audit))
+    return audit
 
 
-def _speed(path: Path, identity: str) -> Speed | None:
+def _speed(plan: AuditPlan, name: str) -> Speed:
+    """From the file beside the model, or measured."""
+    path, identity = plan.model_folder(name) / "speed.json", plan.identity(name)
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        return (
-            Speed(told["tokens_per_second"], told["plain"])
-            if told["identity"] == identity
-            else None
-        )
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        if saved["identity"] == identity:
+            return Speed(saved["tokens_per_second"], saved["plain"])
     except (OSError, ValueError, KeyError):
-        return None
+        pass
+    ids, author = training_rows(plan.corpus, plan.plain, plan.tokenizer, plan.canaries)
+    vocabulary, device = plan.tokenizer.vocabulary, pick(plan.device)
+    speed = measure(plan.models[name], ids, author, vocabulary, device)
+    content = {"identity": identity, "device": plan.device, **speed._asdict()}
+    write_text(path, json.dumps(content) + "\n")
+    return speed
 
 
-def _asked(settings: Settings, words: Sequence[str]) -> dict[str, Settings]:
-    """The plain model first, then the others, each once, by what they are called."""
-    made = [settings.regularized("none"), *(settings.regularized(word) for word in words)]
-    return {one.called: one for one in made}
-
-
-def _notes(work: Work) -> list[str]:
-    corpus = work.corpus
-    test = corpus.where("known", "test")
-    tokens = corpus.cut(test, work.tokenizer, work.plain.longest).tokens
+def _notes(plan: AuditPlan) -> list[str]:
+    corpus, test = plan.corpus, plan.corpus.select("known", "test")
+    tokens = corpus.token_rows(test, plan.tokenizer, plan.plain.longest).lengths.sum()
+    authors = {side: len(corpus.authors(side)) for side in ("known", "reference", "others")}
     return [
-        f"The models learn from {len(corpus.where('known', 'train')):,} texts by {len(corpus.authors('known'))} authors; {len(test)} texts "
-        f"by the same authors ({tokens:,} tokens) were kept back to count on. The reference model learned from "
-        f"{len(corpus.authors('reference'))} other authors, and membership is asked against {len(corpus.authors('others'))} more.",
-        "A word that one known author alone uses counts as private in the tab attack; the unknown word counts as a word in perplexities.",
-        "Tokens a second were measured last, of each model in turn with the plain one, in one process, after this command's others.",
+        f"The models learn from {len(corpus.select('known', 'train')):,} texts by "
+        f"{authors['known']} authors; {len(test)} texts by the same authors ({tokens:,} tokens) "
+        f"were kept back to count on. The reference model learned from {authors['reference']} "
+        f"other authors, and membership is asked against {authors['others']} more.",
+        "A word that one known author alone uses counts as private in the tab attack; the unknown "
+        "word counts as a word in perplexities.",
+        "Tokens a second were measured last, of each model in turn with the plain one, in one "
+        "process, after this command's others.",
     ]

@@ -1,21 +1,22 @@
-"""What a model's hidden states and losses tell of authors: who wrote a text that it has not seen,
-and whose texts it has learned.
+"""Attacks on authors: who wrote a text, from the model's hidden state, and whose texts the model
+was trained on, from its losses.
 
-Identification: the audit's adversaries learn from hidden states of texts whose authors they know -
-of texts the model learned from and others, and of others alone - each is tuned on one kept-back
-text of each author, the strongest is chosen there too, and it is counted on others. A text longer
-than a row has several states: their log-probabilities are added.
+Identification: the adversaries of the audit of releases learn from hidden states of texts whose
+authors they know - of texts the model was trained on and others, and of others alone. Each is tuned
+on one held-out text of each author, the strongest is chosen there too, and it is counted on others.
+A text longer than a row has several states: their log-probabilities are added.
 
-Membership: was this author among those the model learned from? Score: by how much the model finds
+Membership: was this author among those the model was trained on? Score: by how much the model finds
 their texts likelier than the reference model does, per token that both have learned (attacks that
 compare with a reference are called calibrated: Watson, Guo, Cormode and Sablayrolles, On the
-importance of difficulty calibration in membership inference attacks, ICLR (2022)). Others are
+importance of difficulty calibration in membership inference attacks, ICLR (2022)). Non-members are
 authors that neither model has seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -48,13 +49,13 @@ ADVERSARIES: tuple[Adversary, ...] = (
     MLP(shapes=((128,),), rates=(3e-3, 1e-2), decays=(1e-2,), epochs=20, least=300),
 )
 BOOSTING = Boosting(settings=((("max_iter", 30),),), columns=64)
-BOOSTED = 20
-"""Most authors for boosted trees: they grow one tree for each at every step, and a hundred take
-minutes."""
-TINY = 1e-12
+MOST_AUTHORS_BOOSTED = 20
+"""Boosted trees grow one tree for each author at every step, and a hundred take minutes."""
+INTERVAL = "bootstrap over authors 95 %"
+SMALLEST_PROBABILITY = 1e-12
 
 
-class Seen(NamedTuple):
+class HiddenStates(NamedTuple):
     """Hidden states of rows, and the text and author of each."""
 
     states: Tensor
@@ -62,138 +63,141 @@ class Seen(NamedTuple):
     author: Array
 
 
-class Identified(NamedTuple):
+@dataclass(frozen=True)
+class Identification:
+    """The adversary that names the most authors, and how many it names."""
+
     adversary: str
     learned_from: str
+    """From which texts it has learned."""
     accuracy: Figure
     tried: dict[str, float]
     """Share of texts that each adversary names, chosen or not."""
 
 
-def identification(
-    seen: Mapping[str, Seen], seed: int = 0, adversaries: Sequence[Adversary] | None = None
-) -> Identified | str:
-    """The strongest adversary, or why there is none. `seen` has train, attack, select and test."""
-    missing = [
-        part
-        for part in ("train", "select", "test")
-        if part not in seen or not len(seen[part].states)
-    ]
-    if missing:
-        return "Authors were not identified: nobody has the five texts that it takes to learn from, to choose on and to count on."
-    present = np.unique(np.concatenate([part.author for part in seen.values()]))
+def identify_authors(
+    states: Mapping[str, HiddenStates],
+    seed: int = 0,
+    adversaries: Sequence[Adversary] | None = None,
+) -> Identification | str:
+    """The strongest adversary, or a sentence why there is none. `states` is by role: train, attack,
+    select and test."""
+    if not all(role in states and len(states[role].states) for role in ("train", "select", "test")):
+        return (
+            "Authors were not identified: nobody has the five texts that it takes to learn from, "
+            "to choose on and to count on."
+        )
+    present = np.unique(np.concatenate([part.author for part in states.values()]))
     attribute = Attribute("author", "identity", tuple(map(str, present)))
     if adversaries is None:
-        adversaries = (*ADVERSARIES, *([BOOSTING] if len(present) <= BOOSTED else []))
-    best: tuple[float, str, str] | None = None
-    answers: dict[tuple[str, str], tuple[Array, Array]] = {}
-    chosen: dict[str, tuple[float, str]] = {}
-    for title, learned_from, select, test in _attempts(seen, attribute, adversaries, seed):
-        score = rank(*_by_text(select, seen["select"].text, _codes(seen["select"], attribute)))
-        answers[title, learned_from] = _by_text(
-            test, seen["test"].text, _codes(seen["test"], attribute)
-        )
-        best = (score, title, learned_from) if best is None or score > best[0] else best
-        chosen[title] = max(chosen.get(title, (-1.0, "")), (score, learned_from))
-    assert best is not None, "there are adversaries"
-    _, title, learned_from = best
-    truth, told = answers[title, learned_from]
-    guesses = told.argmax(1)
-    low, high = accuracy_over_people(truth, truth, guesses)
+        few = len(present) <= MOST_AUTHORS_BOOSTED
+        adversaries = (*ADVERSARIES, BOOSTING) if few else ADVERSARIES
+    truth = {role: _by_text(states[role], attribute)[0] for role in ("select", "test")}
+    attempts = []
+    for title, learned_from, select, test in _attempts(states, attribute, adversaries, seed):
+        score = rank(truth["select"], _by_text(states["select"], attribute, select)[1])
+        guesses = _by_text(states["test"], attribute, test)[1].argmax(1)
+        attempts.append((score, learned_from, title, guesses))
+    _, learned_from, best, guesses = max(attempts, key=lambda attempt: attempt[0])
+    tried = dict.fromkeys((title for _, _, title, _ in attempts), 0.0)
+    for _, _, title, named in sorted(attempts, key=lambda attempt: attempt[:2]):
+        tried[title] = float((truth["test"] == named).mean())  # the best of each comes last
+    low, high = accuracy_over_people(truth["test"], truth["test"], guesses)
     figure = Figure(
-        float((truth == guesses).mean()),
+        float((truth["test"] == guesses).mean()),
         low,
         high,
-        len(truth),
+        len(guesses),
         1 / len(present),
-        interval="bootstrap over authors 95 %",
+        interval=INTERVAL,
         measure="authors of unseen texts named from hidden states",
     )
-    tried = {
-        name: float((truth == answers[name, own][1].argmax(1)).mean())
-        for name, (_, own) in chosen.items()
-    }
-    return Identified(title, learned_from, figure, tried)
+    return Identification(best, learned_from, figure, tried)
 
 
 def _attempts(
-    seen: Mapping[str, Seen], attribute: Attribute, adversaries: Sequence[Adversary], seed: int
+    states: Mapping[str, HiddenStates],
+    attribute: Attribute,
+    adversaries: Sequence[Adversary],
+    seed: int,
 ) -> Iterator[tuple[str, str, Array, Array]]:
-    """Each adversary on each choice of what to learn from: states of texts the model learned from
-    may lie elsewhere than new ones.
+    """Each adversary on each choice of texts to learn from: states of training texts may differ
+    from those of new ones.
 
-    Its title, the choice, and its answers on the rows of *select* and *test*.
+    Yields its title, the choice, and its answers on the rows of *select* and *test*.
     """
     choices: dict[str, tuple[str, ...]] = {"texts the model learned from": ("train",)}
-    if "attack" in seen and len(np.unique(seen["attack"].author)) > 1:
+    if "attack" in states and len(np.unique(states["attack"].author)) > 1:
         choices = {
             "texts the model learned from and others": ("train", "attack"),
             "texts it has not learned from": ("attack",),
         }
-    for words, parts in choices.items():
-        first = _released([seen[part] for part in parts], attribute)
-        select, test = (_released([seen[part]], attribute, first) for part in ("select", "test"))
+    for description, roles in choices.items():
+        first = _released([states[role] for role in roles], attribute)
+        select, test = (_released([states[role]], attribute, first) for role in ("select", "test"))
         for adversary in adversaries:
             if adversary.suits(first.view, attribute):
                 trained = adversary.attack(first, select, attribute, seed)
-                yield adversary.title, words, trained.answers(select), trained.answers(test)
+                yield adversary.title, description, trained.answers(select), trained.answers(test)
 
 
-def _codes(seen: Seen, attribute: Attribute) -> Array:
-    return np.searchsorted(np.array([int(name) for name in attribute.values]), seen.author)
+def _codes(states: HiddenStates, attribute: Attribute) -> Array:
+    return np.searchsorted(np.array([int(name) for name in attribute.values]), states.author)
 
 
-def _released(some: Sequence[Seen], attribute: Attribute, like: Released | None = None) -> Released:
-    """Hidden states as released records: what the audit's adversaries look at."""
-    states = torch.cat([one.states for one in some])
+def _released(
+    parts: Sequence[HiddenStates], attribute: Attribute, like: Released | None = None
+) -> Released:
+    """Hidden states as released records, which the audit's adversaries attack."""
+    states = torch.cat([part.states for part in parts])
     names = [f"h{place}" for place in range(states.shape[1])]
-    label = np.concatenate([_codes(one, attribute) for one in some])
-    records = pd.DataFrame(states.cpu().numpy(), columns=names)
+    label = np.concatenate([_codes(part, attribute) for part in parts])
     data = Dataset(
         "hidden states",
         "table",
-        records,
+        pd.DataFrame(states.cpu().numpy(), columns=names),
         {attribute.name: attribute},
         {attribute.name: label},
         np.ones(len(label), dtype=np.int8),
         np.arange(len(label)),
         "",
-        np.concatenate([one.author for one in some]),
+        np.concatenate([part.author for part in parts]),
     )
-    return Released(
-        Release.identity(TableSchema(tuple(map(Column, names)))),
-        data,
-        [attribute.name],
-        states.device,
-        like,
-    )
+    release = Release.identity(TableSchema(tuple(map(Column, names))))
+    return Released(release, data, [attribute.name], states.device, like)
 
 
-def _by_text(answers: Array, text: Array, truth: Array) -> tuple[Array, Array]:
-    """One answer per text: the product of its rows' probabilities."""
-    _, first, place = np.unique(text, return_index=True, return_inverse=True)
-    total = np.zeros((len(first), answers.shape[1]))
-    np.add.at(total, place, np.log(np.maximum(answers, TINY)))
+def _by_text(
+    states: HiddenStates, attribute: Attribute, answers: Array | None = None
+) -> tuple[Array, Array]:
+    """The author of each text, and the product of its rows' probabilities."""
+    _, first, place = np.unique(states.text, return_index=True, return_inverse=True)
+    total = np.zeros((len(first), len(attribute.values)))
+    if answers is not None:
+        np.add.at(total, place, np.log(np.maximum(answers, SMALLEST_PROBABILITY)))
     total = np.exp(total - total.max(1, keepdims=True))
-    return truth[first], total / total.sum(1, keepdims=True)
+    return _codes(states, attribute)[first], total / total.sum(1, keepdims=True)
 
 
 def membership(gains: Array, author: Array, member: Array, what: str) -> dict[str, Figure]:
-    """AUC and the share of members found while 1 % of others are flagged. `gains` (rows,): nats per
-    token that the model is better by."""
+    """AUC, and the share of members found while 1 % of others are flagged. `gains` (rows,): nats
+    per token by which the model is better than the reference."""
     people, place = np.unique(author, return_inverse=True)
     score = np.bincount(place, gains) / np.bincount(place)
     truth = (np.bincount(place, member) > 0).astype(np.int64)
-    area, sure = auc_over_people(people, truth, score), tpr_over_people(people, truth, score)
-    assert area is not None and sure is not None, "there are authors on both sides"
-    return {
-        "auc": _figure(area, len(people), 0.5, f"AUC, {what}"),
-        "tpr": _figure(sure, len(people), 0.01, f"members found at 1 %, {what}"),
+    estimates: dict[str, tuple[Estimate | None, float, str]] = {
+        "auc": (auc_over_people(people, truth, score), 0.5, "AUC"),
+        "tpr": (tpr_over_people(people, truth, score), 0.01, "members found at 1 %"),
     }
-
-
-def _figure(estimate: Estimate, n: int, chance: float, measure: str) -> Figure:
-    (low, high), value = estimate.interval, estimate.value
-    return Figure(
-        value, low, high, n, chance, interval="bootstrap over authors 95 %", measure=measure
-    )
+    figures = {}
+    for name, (estimate, chance, measure) in estimates.items():
+        assert estimate is not None, "there are authors on both sides"
+        figures[name] = Figure(
+            estimate.value,
+            *estimate.interval,
+            len(people),
+            chance,
+            interval=INTERVAL,
+            measure=f"{measure}, {what}",
+        )
+    return figures

@@ -1,295 +1,328 @@
-"""Everything that is said of one trained model, as values."""
+"""What attacks find in one trained model, as values; and the file that keeps them beside the
+model."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from privet.adversaries.adversary import Adversary
+from privet.core.files import write_text
+from privet.core.json_values import finite, read
 from privet.data.dataset import Array
 from privet.data.schema import PAD, UNKNOWN
 from privet.evidence.figures import Figure
-from privet.evidence.intervals import Interval
-from privet.evidence.person_intervals import bootstrap_people
-from privet.language.model_audit.authors import Identified, Seen, identification, membership
+from privet.language.mean_figure import mean_figure
+from privet.language.model_audit.authors import (
+    HiddenStates,
+    Identification,
+    identify_authors,
+    membership,
+)
 from privet.language.model_audit.exposure import BY_CHANCE, Exposure, exposures
-from privet.language.model_audit.subgroups import Group, gap, groups, perplexity_of
-from privet.language.model_audit.tab import TRIES, Prompts, excess, hits, places, prompts
+from privet.language.model_audit.subgroups import (
+    Group,
+    group_perplexities,
+    largest_gap,
+    perplexity_of,
+)
+from privet.language.model_audit.tab import (
+    TRIES,
+    Prompts,
+    completion_ranks,
+    completion_rates,
+    excess_over_reference,
+    prompts,
+)
 from privet.language.models.canaries import Canary, Pattern
-from privet.language.models.corpus import ROLES, Corpus, Pieces
-from privet.language.models.dp_sgd import group_note
-from privet.language.models.networks import Scores
-from privet.language.models.scoring import hidden, nats, scores_of
-from privet.language.models.tokens import Tokenizer
-from privet.language.models.train import Trained
+from privet.language.models.corpus import ROLES, Corpus, TokenRows
+from privet.language.models.dp_sgd import author_guarantee
+from privet.language.models.networks import Scores, hidden_states, row_nats, scores_of
+from privet.language.models.train import TrainedModel
+
+VERSION = 2
+"""Of the attacks: findings of another version are made again."""
 
 
 @dataclass(frozen=True)
-class Reading:
+class ModelFindings:
+    """Everything that an audit says of one model."""
+
     name: str
     """The regulariser and its strength."""
     perplexity: Figure
-    groups: list[Group]
+    groups: tuple[Group, ...]
     gap: float
     """How much worse the worst group fares than the best of the same attribute."""
     exposure: Figure | None
     """Mean over planted canaries, in bits."""
     by_repeats: dict[int, Figure]
-    canaries: list[Exposure]
+    """Mean exposure by how often canaries were planted."""
+    canaries: tuple[Exposure, ...]
     disagreement: float
     """Mean difference, in bits, between exposure by listing and by fit, where both are known."""
     tries: tuple[int, ...]
-    tab: list[Figure]
-    """Per number of tries; chance is the reference model's."""
+    tab: tuple[Figure, ...]
+    """Share of private words completed, per number of tries; chance is the reference model's."""
     tab_excess: Figure | None
+    """The same within ten tries, beyond the reference model's."""
     tab_canaries: Figure | None
     """Planted canaries completed whole within ten tries."""
-    identified: Identified | None
+    identified: Identification | None
     membership: dict[str, Figure]
     epsilon: float | None
     """Spent, per row of tokens."""
-    notes: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
     speed: float = math.nan
     """Tokens per second while training."""
     time_ratio: float = math.nan
     """The same as a share of the plain model's, in the same process."""
 
-
-@dataclass(frozen=True)
-class Stage:
-    """What all models of an audit are asked about; made once."""
-
-    corpus: Corpus
-    tokenizer: Tokenizer
-    canaries: list[Canary]
-    known: dict[str, Pieces]
-    """By role."""
-    others: dict[str, Pieces]
-    asked: Prompts
-    device: torch.device
-    seed: int
-    reference_places: Array
-    reference_nats: dict[str, Array]
-    adversaries: Sequence[Adversary] | None
-    """That name authors; None for authors.py's own."""
-    shared: Array
-    """(vocabulary,): tokens that the reference model has learned too. Others it finds unlikely
-    whoever wrote them, and since the list of words was learned on members, that alone would give
-    members away."""
+    def save(self, path: Path, identity: str) -> None:
+        """Write a file that `load` reads for the same `identity` alone."""
+        content = {"version": VERSION, "identity": identity, "reading": finite(asdict(self))}
+        write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
     @staticmethod
-    def set(
-        corpus: Corpus,
-        tokenizer: Tokenizer,
-        canaries: list[Canary],
-        reference: Trained,
-        longest: int,
-        device: torch.device,
-        seed: int,
-        adversaries: Sequence[Adversary] | None = None,
-    ) -> Stage:
-        known, others = (
-            {
-                role: corpus.cut(where, tokenizer, longest)
-                for role in ROLES
-                if len(where := corpus.where(side, role))
-            }
+    def load(path: Path, identity: str) -> ModelFindings | None:
+        """The findings in a file, or None where it is missing or was made for something else."""
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if (content["version"], content["identity"]) != (VERSION, identity):
+                return None
+            findings: ModelFindings = read(ModelFindings, content["reading"], path.name)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return findings
+
+
+@dataclass(frozen=True, eq=False)
+class AttackSetup:
+    """What the attacks on all models of an audit share; each part is computed once."""
+
+    corpus: Corpus
+    canaries: Sequence[Canary]
+    reference: TrainedModel
+    """A model that never saw the known authors."""
+    device: torch.device
+    adversaries: Sequence[Adversary] | None = None
+    """That name authors; None for those of authors.py."""
+
+    def token_rows(self, selected: Array) -> TokenRows:
+        """Texts of the corpus, as all models of the audit read them."""
+        longest = self.reference.settings.longest
+        return self.corpus.token_rows(selected, self.reference.tokenizer, longest)
+
+    @cached_property
+    def rows(self) -> dict[str, dict[str, TokenRows]]:
+        """Of known authors and of others, by role."""
+        selected = {
+            side: {role: self.corpus.select(side, role) for role in ROLES}
             for side in ("known", "others")
-        )
-        asked = prompts(known["train"], corpus.author[known["train"].text], seed=seed)
-        scores = scores_of(reference.model)
-        learned = corpus.cut(corpus.where("reference", "train"), tokenizer, longest).ids
-        shared = np.bincount(learned[:, 1:].ravel(), minlength=tokenizer.vocabulary) > 0
-        shared[[PAD, UNKNOWN]] = False
-        held = {
-            name: nats(scores, pieces.ids, device, shared)
-            for name, pieces in _membership_rows(known, others).items()
         }
-        return Stage(
-            corpus,
-            tokenizer,
-            canaries,
-            known,
-            others,
-            asked,
-            device,
-            seed,
-            places(scores, asked, device),
-            held,
-            adversaries,
-            shared,
+        return {
+            side: {role: self.token_rows(texts) for role, texts in by_role.items() if len(texts)}
+            for side, by_role in selected.items()
+        }
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        """Of the tab attack."""
+        train = self.rows["known"]["train"]
+        return prompts(train, self.corpus.author[train.text], seed=self.reference.settings.seed)
+
+    @cached_property
+    def reference_ranks(self) -> Array:
+        """Of the prompts' completions by the reference model."""
+        return completion_ranks(scores_of(self.reference.model), self.prompts, self.device)
+
+    @cached_property
+    def shared(self) -> Array:
+        """(vocabulary,): tokens that the reference model has learned too. Others it finds unlikely
+        whoever wrote them, and since the tokenizer was learned on members, that alone would give
+        members away."""
+        ids = self.token_rows(self.corpus.select("reference", "train")).ids[:, 1:]
+        shared = np.bincount(ids.ravel(), minlength=self.reference.tokenizer.vocabulary) > 0
+        shared[[PAD, UNKNOWN]] = False
+        return np.asarray(shared)
+
+    @cached_property
+    def reference_nats(self) -> dict[str, dict[str, Array]]:
+        """-log p of rows in the roles train and test, by the reference model."""
+        scores = scores_of(self.reference.model)
+        return {
+            side: {
+                role: row_nats(scores, by_role[role].ids, self.device, self.shared)
+                for role in ("train", "test")
+                if role in by_role
+            }
+            for side, by_role in self.rows.items()
+        }
+
+
+def attack_model(trained: TrainedModel, setup: AttackSetup) -> ModelFindings:
+    """Attack one model in every way."""
+    scores, spent = scores_of(trained.model), trained.card.get("dp")
+    states = {
+        role: HiddenStates(
+            hidden_states(trained.model, rows.ids, setup.device),
+            rows.text,
+            setup.corpus.author[rows.text],
         )
-
-
-def read(trained: Trained, stage: Stage) -> Reading:
-    scores, corpus, device = scores_of(trained.model), stage.corpus, stage.device
-    test = stage.known["test"]
-    own, tokens, author = nats(scores, test.ids, device), _tokens(test), corpus.author[test.text]
-    train = stage.known["train"]
-    learned = np.bincount(corpus.author[train.text], _tokens(train))
-    by = groups(
-        corpus, test.text, own, tokens, {int(a): int(learned[a]) for a in corpus.authors("known")}
-    )
-    shown = exposures(
-        stage.canaries, stage.tokenizer, lambda ids: nats(scores, ids, device), stage.seed
-    )
-    planted = [one for one in shown if one.canary.repeats]
-    place = places(scores, stage.asked, device)
-    dp = trained.card.get("dp")
-    notes = (
-        [] if dp is None else [group_note(dp["epsilon"], dp["delta"], dp["most_rows_of_an_author"])]
-    )
-    seen = {
-        role: Seen(hidden(trained.model, p.ids, device), p.text, corpus.author[p.text])
-        for role, p in stage.known.items()
+        for role, rows in setup.rows["known"].items()
     }
-    identified = identification(seen, stage.seed, stage.adversaries)
-    if isinstance(identified, str):
-        notes.append(identified)
-    repeats = sorted({one.canary.repeats for one in shown})
-    apart = [abs(one.bits - one.fitted) for one in shown if one.listed]
-    return Reading(
-        trained.settings.called,
-        perplexity_of(own, tokens, author),
-        by,
-        gap(by),
-        mean_exposure(planted) if planted else None,
-        {
-            often: mean_exposure([one for one in shown if one.canary.repeats == often])
-            for often in repeats
-        },
-        shown,
-        float(np.mean(apart)) if apart else 0.0,
-        TRIES,
-        hits(place, stage.asked.author, chance=stage.reference_places) if len(place) else [],
-        excess(place, stage.reference_places, stage.asked.author, 10) if len(place) else None,
-        _tab_canaries(scores, stage),
-        None if isinstance(identified, str) else identified,
-        _membership(scores, stage),
-        None if dp is None else dp["epsilon"],
-        notes,
+    identified = identify_authors(states, setup.reference.settings.seed, setup.adversaries)
+    notes = [] if spent is None else [author_guarantee(spent)]
+    return ModelFindings(
+        name=trained.settings.label,
+        **_perplexities(scores, setup),
+        **_exposures(scores, setup),
+        **_tab_attack(scores, setup),
+        identified=None if isinstance(identified, str) else identified,
+        membership=_membership(scores, setup),
+        epsilon=None if spent is None else spent["epsilon"],
+        notes=(*notes, identified) if isinstance(identified, str) else tuple(notes),
     )
 
 
-def mean_exposure(shown: list[Exposure]) -> Figure:
+def _perplexities(scores: Scores, setup: AttackSetup) -> dict[str, Any]:
+    corpus, train, test = setup.corpus, setup.rows["known"]["train"], setup.rows["known"]["test"]
+    nats = row_nats(scores, test.ids, setup.device)
+    tokens = np.bincount(corpus.author[train.text], train.lengths)
+    learned = {int(author): int(tokens[author]) for author in corpus.authors("known")}
+    groups = group_perplexities(corpus, test.text, nats, test.lengths, learned)
+    return {
+        "perplexity": perplexity_of(nats, test.lengths, corpus.author[test.text]),
+        "groups": groups,
+        "gap": largest_gap(groups),
+    }
+
+
+def _exposures(scores: Scores, setup: AttackSetup) -> dict[str, Any]:
+    found = exposures(
+        setup.canaries,
+        setup.reference.tokenizer,
+        lambda ids: row_nats(scores, ids, setup.device),
+        setup.reference.settings.seed,
+    )
+    planted = [one for one in found if one.canary.repeats]
+    by_repeats = {
+        repeats: mean_exposure([one for one in found if one.canary.repeats == repeats])
+        for repeats in sorted({one.canary.repeats for one in found})
+    }
+    differences = [abs(one.bits - one.fitted) for one in found if one.listed]
+    return {
+        "exposure": mean_exposure(planted) if planted else None,
+        "by_repeats": by_repeats,
+        "canaries": found,
+        "disagreement": float(np.mean(differences)) if differences else 0.0,
+    }
+
+
+def mean_exposure(found: Sequence[Exposure]) -> Figure:
     """The mean in bits, with an interval over canaries; chance is that of a sentence that was never
     planted."""
-    bits = np.array([one.bits for one in shown])
-    low, high = _over_canaries(bits, (0.0, max(one.most for one in shown)))
-    return Figure(
-        float(bits.mean()),
-        low,
-        high,
-        len(bits),
-        BY_CHANCE,
-        unit="bits",
-        interval="bootstrap over canaries 95 %",
-        measure="mean exposure",
-    )
+    bits = np.array([one.bits for one in found])
+    most = max(one.most for one in found)
+    return _over_canaries(bits, (0.0, most), "mean exposure", chance=BY_CHANCE)
 
 
-def exposure_below(reading: Reading, plain: Reading, confidence: float = 0.95) -> Figure | None:
-    """By how many bits a model's exposure is below the plain one's, canary by canary: all models
-    are given the same ones."""
+def exposure_below(
+    findings: ModelFindings, plain: ModelFindings, confidence: float = 0.95
+) -> Figure | None:
+    """By how many bits a model's exposure is below the plain one's, canary by canary: the same ones
+    are planted for all models."""
     pairs = [
-        (a.bits, b.bits, a.most)
-        for a, b in zip(plain.canaries, reading.canaries, strict=True)
-        if a.canary.repeats
+        (one.bits - other.bits, one.most)
+        for one, other in zip(plain.canaries, findings.canaries, strict=True)
+        if one.canary.repeats
     ]
     if not pairs:
         return None
-    more, less, most = (np.array(column) for column in zip(*pairs, strict=True))
-    found = _over_canaries(more - less, (-float(most.max()), float(most.max())), confidence)
-    return Figure(
-        float((more - less).mean()),
-        *found,
-        len(more),
-        0.0,
-        unit="bits",
-        interval=f"bootstrap over canaries {100 * confidence:.4g} %",
-        measure="exposure below the plain model's",
+    less, most = (np.array(column) for column in zip(*pairs, strict=True))
+    return _over_canaries(
+        less,
+        (-float(most.max()), float(most.max())),
+        "exposure below the plain model's",
+        confidence=confidence,
         better="higher",
     )
 
 
 def _over_canaries(
-    values: Array, bounds: tuple[float, float], confidence: float = 0.95
-) -> Interval:
-    """Of their mean. A canary that was not drawn may be as extreme as those that were."""
+    values: Array, bounds: tuple[float, float], measure: str, **about: Any
+) -> Figure:
+    """Their mean. A canary that was not drawn may be as extreme as those that were."""
     unseen = (float(values.min()), float(values.max())) if len(values) > 1 else bounds
-    sums = np.c_[values, np.ones(len(values))]
-    return bootstrap_people(
-        np.arange(len(values)),
-        sums,
-        lambda s: s[:, 0] / s[:, 1],
-        confidence,
-        bounds=bounds,
-        unseen=unseen,
+    about = {"over": "canaries", "unit": "bits", **about}
+    return mean_figure(
+        values, np.arange(len(values)), measure, bounds=bounds, unseen=unseen, **about
     )
 
 
-def _tokens(pieces: Pieces) -> Array:
-    return np.asarray((pieces.ids[:, 1:] != PAD).sum(1))
-
-
-def _tab_canaries(scores: Scores, stage: Stage) -> Figure | None:
-    planted = [one for one in stage.canaries if one.repeats]
-    if not planted:
-        return None
-    found = []
-    for text in dict.fromkeys(one.pattern for one in planted):
-        pattern, own = Pattern(text), [one for one in planted if one.pattern == text]
-        ids = pattern.rows(stage.tokenizer, np.array([one.fill for one in own]))
-        end = (ids != PAD).sum(1) - 1  # the last token is the end of the text
-        start = np.full(len(own), pattern.prompt(stage.tokenizer))
-        found.append(places(scores, Prompts(ids, start, end, np.arange(len(own))), stage.device))
-    place = np.concatenate(found)
-    return hits(place, np.arange(len(place)), (10,))[0]
-
-
-def _membership_rows(known: dict[str, Pieces], others: dict[str, Pieces]) -> dict[str, Pieces]:
+def _tab_attack(scores: Scores, setup: AttackSetup) -> dict[str, Any]:
+    asked, reference = setup.prompts, setup.reference_ranks
+    ranks = completion_ranks(scores, asked, setup.device)
+    found: dict[str, Any] = {"tab": (), "tab_excess": None}
+    if len(ranks):
+        found = {
+            "tab": completion_rates(ranks, asked.author, reference=reference),
+            "tab_excess": excess_over_reference(ranks, reference, asked.author, 10),
+        }
     return {
-        f"{side} {role}": parts[role]
-        for side, parts in (("known", known), ("others", others))
-        for role in ("train", "test")
-        if role in parts
+        "tries": TRIES,
+        **found,
+        "tab_canaries": _completed_canaries(scores, setup),
     }
 
 
-def _membership(scores: Scores, stage: Stage) -> dict[str, Figure]:
-    """Of texts that the model learned from, and of other texts by the same authors; and from the
-    list of words alone, without the model."""
-    rows = _membership_rows(stage.known, stage.others)
-    found: dict[str, Figure] = {}
+def _completed_canaries(scores: Scores, setup: AttackSetup) -> Figure | None:
+    planted = [canary for canary in setup.canaries if canary.repeats]
+    ranks = []
+    for text in dict.fromkeys(canary.pattern for canary in planted):
+        pattern = Pattern(text)
+        fills = np.array([canary.fill for canary in planted if canary.pattern == text])
+        ids = pattern.rows(setup.reference.tokenizer, fills)
+        end = (ids != PAD).sum(1) - 1  # the last token is the end of the text
+        start = np.full(len(ids), pattern.prompt_length(setup.reference.tokenizer))
+        asked = Prompts(ids, start, end, np.arange(len(ids)))
+        ranks.append(completion_ranks(scores, asked, setup.device))
+    if not ranks:
+        return None
+    rank = np.concatenate(ranks)
+    return completion_rates(rank, np.arange(len(rank)), (10,))[0]
+
+
+def _membership(scores: Scores, setup: AttackSetup) -> dict[str, Figure]:
+    """From texts that the model was trained on, and from other texts by the same authors; and from
+    the tokenizer's words alone, without the model."""
+    figures: dict[str, Figure] = {}
     for role, what in (("train", "texts it learned from"), ("test", "other texts by them")):
-        sides = [name for name in (f"known {role}", f"others {role}") if name in rows]
-        if len(sides) < 2:
+        if not all(role in parts for parts in setup.rows.values()):
             continue
-        author = np.concatenate([stage.corpus.author[rows[name].text] for name in sides])
-        member = np.concatenate(
-            [np.full(len(rows[name]), name.startswith("known")) for name in sides]
-        )
-        gain = np.concatenate([_gain(scores, stage, name, rows[name]) for name in sides])
-        found |= {
-            f"{key}, {what}": one for key, one in membership(gain, author, member, what).items()
-        }
-        words = np.concatenate(
-            [-(rows[name].ids == UNKNOWN).sum(1) / _tokens(rows[name]) for name in sides]
-        )
-        found[f"auc of the word list alone, {what}"] = membership(words, author, member, what)[
-            "auc"
-        ]
-    return found
+        rows = [parts[role] for parts in setup.rows.values()]
+        author = np.concatenate([setup.corpus.author[one.text] for one in rows])
+        member = np.repeat([True, False], [len(one) for one in rows])
+        gain = np.concatenate([_gain(scores, setup, side, role) for side in setup.rows])
+        known_words = np.concatenate([-(one.ids == UNKNOWN).sum(1) / one.lengths for one in rows])
+        for key, figure in membership(gain, author, member, what).items():
+            figures[f"{key}, {what}"] = figure
+        by_words = membership(known_words, author, member, what)
+        figures[f"auc of the word list alone, {what}"] = by_words["auc"]
+    return figures
 
 
-def _gain(scores: Scores, stage: Stage, name: str, pieces: Pieces) -> Array:
+def _gain(scores: Scores, setup: AttackSetup, side: str, role: str) -> Array:
     """Nats per token by which the model finds each row likelier than the reference does."""
-    counted = stage.shared[pieces.ids[:, 1:]].sum(1)
-    return np.asarray(
-        (stage.reference_nats[name] - nats(scores, pieces.ids, stage.device, stage.shared))
-        / np.maximum(counted, 1)
-    )
+    ids = setup.rows[side][role].ids
+    nats = row_nats(scores, ids, setup.device, setup.shared)
+    counted = setup.shared[ids[:, 1:]].sum(1)
+    return np.asarray((setup.reference_nats[side][role] - nats) / np.maximum(counted, 1))

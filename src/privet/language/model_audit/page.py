@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from privet.evidence.figures import Figure
 from privet.language.model_audit.exposure import BY_CHANCE
-from privet.language.model_audit.findings import Reading
-from privet.language.model_audit.verdict import LanguageAudit
+from privet.language.model_audit.findings import ModelFindings
+from privet.language.model_audit.verdict import LanguageAudit, with_interval
 from privet.reporting.page import jinja
 from privet.reporting.plot import Axis, Plot, Point
 
@@ -54,26 +54,12 @@ def render(found: LanguageAudit) -> str:
         key=key,
         groups=groups,
         colours=COLOURS,
-        said=said,
+        said=with_interval,
         family=_family,
     )
 
 
-def said(figure: Figure | None, kind: str = "plain") -> str:
-    """A figure with its interval, as percent, or as a number.
-
-    >>> said(Figure(0.25, 0.2, 0.312, 10, 0.1), "percent"), said(None)
-    ('25.0 (20.0 to 31.2)', '-')
-    """
-    if figure is None or not math.isfinite(figure.value):
-        return "-"
-    value, low, high = (
-        100 * v if kind == "percent" else v for v in (figure.value, figure.low, figure.high)
-    )
-    return f"{value:.1f} ({low:.1f} to {high:.1f})"
-
-
-def _family(reading: Reading) -> str:
+def _family(reading: ModelFindings) -> str:
     return reading.name.partition(":")[0]
 
 
@@ -83,7 +69,9 @@ def _point(name: str, x: float, figure: Figure, factor: float = 1.0) -> Point:
     return Point(x, figure.value, f"{name}, {x:.4g}: {value:.3g}{ends}", figure.low, figure.high)
 
 
-def _lines(models: Sequence[Reading], points: Callable[[Reading], list[Point]]) -> list[Line]:
+def _lines(
+    models: Sequence[ModelFindings], points: Callable[[ModelFindings], list[Point]]
+) -> list[Line]:
     lines = []
     for one in models:
         strengths = [m.name for m in models if _family(m) == _family(one)]
@@ -92,7 +80,7 @@ def _lines(models: Sequence[Reading], points: Callable[[Reading], list[Point]]) 
     return lines
 
 
-def _perplexity(models: Sequence[Reading]) -> Markup:
+def _perplexity(models: Sequence[ModelFindings]) -> Markup:
     lines = []
     for family in dict.fromkeys(_family(one) for one in models):
         shown = sorted(
@@ -105,16 +93,16 @@ def _perplexity(models: Sequence[Reading]) -> Markup:
     return chart(lines, "perplexity", "exposure, bits", chance=BY_CHANCE)
 
 
-def _repeats(models: Sequence[Reading]) -> Markup:
-    def points(one: Reading) -> list[Point]:
+def _repeats(models: Sequence[ModelFindings]) -> Markup:
+    def points(one: ModelFindings) -> list[Point]:
         return [_point(one.name, often, figure) for often, figure in one.by_repeats.items()]
 
     title = "exposure, bits"
     return chart(_lines(models, points), "times planted", title, counts=True, chance=BY_CHANCE)
 
 
-def _tab(models: Sequence[Reading]) -> Markup:
-    def points(one: Reading) -> list[Point]:
+def _tab(models: Sequence[ModelFindings]) -> Markup:
+    def points(one: ModelFindings) -> list[Point]:
         figures = zip(one.tries, one.tab, strict=False)
         return [_point(one.name, tries, figure, 100) for tries, figure in figures]
 

@@ -1,5 +1,4 @@
-"""Perplexity on texts that were kept back: of everybody, and of those for whom a model may be
-worse.
+"""Perplexity of held-out texts: of everybody, and of groups for which a model may be worse.
 
 The groups are the attributes of authors that have few values (gender, bands of age) and how much an
 author has written: the third of authors whose training texts have the fewest words, against the
@@ -8,7 +7,7 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,13 +17,15 @@ from privet.evidence.figures import Figure
 from privet.evidence.person_intervals import bootstrap_people
 from privet.language.models.corpus import Corpus
 
-LEAST = 3
-"""Authors in a group, below which it is not shown."""
-WRITTEN = "words written"
+FEWEST_AUTHORS = 3
+"""A group with fewer authors is not shown."""
+WORDS_WRITTEN = "words written"
 
 
 @dataclass(frozen=True)
 class Group:
+    """The perplexity of the authors whose attribute `by` has this value."""
+
     by: str
     value: str
     perplexity: Figure
@@ -32,23 +33,17 @@ class Group:
 
 def perplexity_of(nats: Array, tokens: Array, author: Array) -> Figure:
     """exp of -log p per token over all rows, with an interval over authors."""
-    assert len(nats) == len(tokens) == len(author), "One author per row."
     who = np.unique(author, return_inverse=True)[1]
-    own = np.exp(np.minimum(np.bincount(who, nats) / np.maximum(np.bincount(who, tokens), 1), 50))
-
-    def value(sums: Array) -> Array:
-        return np.exp(np.minimum(sums[:, 0] / sums[:, 1], 50))
-
+    own = _perplexity(np.bincount(who, nats), np.bincount(who, tokens))
     low, high = bootstrap_people(
         author,
         np.c_[nats, tokens],
-        value,
+        lambda sums: _perplexity(sums[:, 0], sums[:, 1]),
         bounds=(1.0, np.inf),
         unseen=(float(own.min()), float(own.max())),
     )
-    whole = float(np.exp(min(float(nats.sum()) / max(float(tokens.sum()), 1.0), 50.0)))
     return Figure(
-        whole,
+        float(_perplexity(nats.sum(), tokens.sum())),
         low,
         high,
         len(own),
@@ -60,44 +55,37 @@ def perplexity_of(nats: Array, tokens: Array, author: Array) -> Figure:
     )
 
 
-def written(corpus: Corpus, tokens: Mapping[int, int]) -> Array:
-    """Per text 0 for the third of known authors with the fewest training tokens, 1 for the others,
-    -1 for those not known."""
-    sizes = np.array([tokens.get(int(author), -1) for author in corpus.author])
-    each = np.array(sorted(tokens.values()))
-    border = each[len(each) // 3] if len(each) else 0
-    return np.where(sizes < 0, -1, (sizes >= border).astype(np.int64))
+def _perplexity(nats: Array, tokens: Array) -> Array:
+    return np.asarray(np.exp(np.minimum(nats / np.maximum(tokens, 1), 50)))
 
 
-def groups(
+def group_perplexities(
     corpus: Corpus, text: Array, nats: Array, tokens: Array, learned: Mapping[int, int]
-) -> list[Group]:
+) -> tuple[Group, ...]:
     """Perplexity by group, of rows from the texts `text`; `learned` has the training tokens of
     every known author."""
+    written = np.array([learned.get(int(author), -1) for author in corpus.author])
+    border = sorted(learned.values())[len(learned) // 3] if learned else 0
+    fewest = np.where(written < 0, -1, written >= border)
     columns = {
         **corpus.groups,
-        WRITTEN: (("the third with the fewest", "the others"), written(corpus, learned)),
+        WORDS_WRITTEN: (("the third with the fewest", "the others"), fewest),
     }
-    found = []
+    groups = []
     for by, (names, codes) in columns.items():
-        own = codes[text]
         for code, name in enumerate(names):
-            among = own == code
-            if len(np.unique(corpus.author[text[among]])) >= LEAST:
-                found.append(
-                    Group(
-                        by,
-                        name,
-                        perplexity_of(nats[among], tokens[among], corpus.author[text[among]]),
-                    )
-                )
-    return found
+            member = codes[text] == code
+            author = corpus.author[text[member]]
+            if len(np.unique(author)) >= FEWEST_AUTHORS:
+                figure = perplexity_of(nats[member], tokens[member], author)
+                groups.append(Group(by, name, figure))
+    return tuple(groups)
 
 
-def gap(found: list[Group]) -> float:
-    """How much worse the worst group of any attribute fares than the best one of the same, as a
-    share of the best."""
-    by: dict[str, list[float]] = {}
-    for group in found:
-        by.setdefault(group.by, []).append(group.perplexity.value)
-    return max((max(own) / min(own) - 1 for own in by.values() if len(own) > 1), default=0.0)
+def largest_gap(groups: Sequence[Group]) -> float:
+    """How much higher the perplexity of an attribute's worst group is than that of its best, as a
+    share of the best; of the attribute where it is largest."""
+    values: dict[str, list[float]] = {}
+    for group in groups:
+        values.setdefault(group.by, []).append(group.perplexity.value)
+    return max((max(one) / min(one) - 1 for one in values.values()), default=0.0)

@@ -1,4 +1,4 @@
-"""The audit of language models as values, and the sentence that sums it up."""
+"""The audit of language models as a value, and the sentence that sums it up."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from privet.core.json_values import finite
 from privet.evidence.figures import Figure
 from privet.evidence.person_intervals import best_of
-from privet.language.model_audit.findings import Reading, exposure_below
-from privet.language.model_audit.saved_findings import plain
-from privet.language.models.train import Settings
+from privet.language.model_audit.findings import ModelFindings, exposure_below
+from privet.language.models.settings import Settings
 
 NEAR = 0.03
 """Perplexities that differ by less than this share count as equal."""
@@ -19,63 +19,88 @@ NEAR = 0.03
 
 @dataclass(frozen=True)
 class LanguageAudit:
-    """Every model of an audit, the plain one first, and what they show together."""
+    """The models of an audit, and what they show together."""
 
     data: str
     authors: int
+    """Known authors."""
     settings: Settings
+    """Of the plain model."""
     patterns: tuple[str, ...]
-    models: list[Reading]
+    models: list[ModelFindings]
     """The plain one first."""
     verdict: str
     notes: tuple[str, ...]
 
     def to_json(self) -> str:
-        return json.dumps(plain(asdict(self)), indent=1, ensure_ascii=False) + "\n"
+        """The content of language.json."""
+        return json.dumps(finite(asdict(self)), indent=1, ensure_ascii=False) + "\n"
+
+    def sentences(self) -> list[str]:
+        """One line per model, and the verdict."""
+        lines = []
+        for model in self.models:
+            accuracy = None if model.identified is None else model.identified.accuracy
+            named = with_interval(accuracy, "percent")
+            line = (
+                f"{model.name}: perplexity {with_interval(model.perplexity)}, exposure "
+                f"{with_interval(model.exposure)} bits, author named {named} %, "
+                f"{model.speed:,.0f} tokens/s, {100 * model.time_ratio:.0f} % of plain"
+            )
+            spent = "" if model.epsilon is None else f", epsilon spent {model.epsilon:.2f}"
+            lines.append(line + spent)
+        return [*lines, self.verdict]
 
 
-def verdict(models: Sequence[Reading]) -> str:
+def with_interval(figure: Figure | None, kind: str = "plain") -> str:
+    """A figure with its interval, as per cent or as a plain number.
+
+    >>> with_interval(Figure(0.25, 0.2, 0.312, 10, 0.1), "percent"), with_interval(None)
+    ('25.0 (20.0 to 31.2)', '-')
+    """
+    if figure is None or not math.isfinite(figure.value):
+        return "-"
+    factor = 100 if kind == "percent" else 1
+    value, low, high = (factor * number for number in (figure.value, figure.low, figure.high))
+    return f"{value:.1f} ({low:.1f} to {high:.1f})"
+
+
+def verdict(models: Sequence[ModelFindings]) -> str:
     """Whether any regulariser remembers less at equal perplexity, with both exposures and their
     intervals."""
     plain, others = models[0], models[1:]
     if not others:
         return "Only the plain model was trained: there is nothing to compare it with."
-    near = [one for one in others if one.perplexity.value <= (1 + NEAR) * plain.perplexity.value]
+    ratios = {one.name: one.perplexity.value / plain.perplexity.value for one in others}
+    near = [one for one in others if ratios[one.name] <= 1 + NEAR]
     if not near:
-        closest = min(others, key=lambda one: one.perplexity.value)
-        more = closest.perplexity.value / plain.perplexity.value - 1
+        closest = min(ratios, key=lambda name: ratios[name])
         return (
-            f"No regularised model has a perplexity within {100 * NEAR:.0f} % of the plain model's ({closest.name} comes closest, "
-            f"{100 * more:.0f} % above): none can be compared at equal use."
+            f"No regularised model has a perplexity within {100 * NEAR:.0f} % of the plain model's "
+            f"({closest} comes closest, {100 * (ratios[closest] - 1):.0f} % above): none can be "
+            "compared at equal use."
         )
-    # The best of several is named: all intervals are to hold at once.
-    confidence = best_of(len(near))
-    below = {
-        one.name: figure
-        for one in near
-        if (figure := exposure_below(one, plain, confidence)) is not None
-    }
+    # The best of several is named, so all intervals are to hold at once.
+    compared = [(one, exposure_below(one, plain, best_of(len(near)))) for one in near]
+    below = [(one, figure) for one, figure in compared if figure is not None]
     if not below:
         return "No sentence was planted, so nothing is known of what any model remembers."
-    name = max(below, key=lambda one: below[one].low)
-    best, chosen = below[name], next(one for one in near if one.name == name)
-    compared = (
-        f"At equal perplexity ({chosen.perplexity.value:.1f} against {plain.perplexity.value:.1f}, at most {100 * NEAR:.0f} % above) "
-        f"{name} has a mean exposure of {_bits(chosen.exposure)} bits against the plain model's {_bits(plain.exposure)}: canary by canary "
-        f"{best.value:.1f} bits lower [{best.low:.1f}, {best.high:.1f}]"
+    best, figure = max(below, key=lambda pair: pair[1].low)
+    sentence = (
+        f"At equal perplexity ({best.perplexity.value:.1f} against {plain.perplexity.value:.1f}, "
+        f"at most {100 * NEAR:.0f} % above) {best.name} has a mean exposure of "
+        f"{_bits(best.exposure)} bits against the plain model's {_bits(plain.exposure)}: canary by "
+        f"canary {figure.value:.1f} bits lower [{figure.low:.1f}, {figure.high:.1f}]"
     )
-    if best.low > 0:
-        sure = sum(figure.low > 0 for figure in below.values())
-        return f"{compared}, beyond the interval. So do {sure} of {len(others)} regularised models."
+    if figure.low > 0:
+        sure = sum(one.low > 0 for _, one in below)
+        return f"{sentence}, beyond the interval. So do {sure} of {len(others)} regularised models."
     return (
-        f"{compared}, which is within the interval. Of {len(near)} models at equal perplexity none has a mean exposure that is lower "
-        "beyond the interval: at equal use, no regulariser was shown to remember less."
+        f"{sentence}, which is within the interval. Of {len(near)} models at equal perplexity none "
+        "has a mean exposure that is lower beyond the interval: at equal use, no regulariser was "
+        "shown to remember less."
     )
 
 
 def _bits(figure: Figure | None) -> str:
-    return (
-        "-"
-        if figure is None or math.isnan(figure.value)
-        else f"{figure.value:.1f} [{figure.low:.1f}, {figure.high:.1f}]"
-    )
+    return "-" if figure is None else f"{figure.value:.1f} [{figure.low:.1f}, {figure.high:.1f}]"

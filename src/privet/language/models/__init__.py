@@ -1,1 +1,1 @@
-"""Language models trained on texts with authors: corpus, tokens, networks, regularisers and DP-SGD."""
+"""Language models trained on texts with authors: corpus, tokens, networks, training."""

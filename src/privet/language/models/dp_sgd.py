@@ -1,9 +1,10 @@
-"""DP-SGD for language models, by Opacus: every text's gradient is clipped, and noise is added to
-their sum.
+"""DP-SGD for language models, by Opacus: the gradient of every row is clipped, and noise is added
+to their sum.
 
-The guarantee is about one row of at most `longest` tokens: with or without it, the model's law is
-nearly the same. For k rows at once - a sentence written k times, or all rows of an author - epsilon
-is k times as large and delta grows as `for_rows` says, which soon promises nothing.
+The guarantee is about one row of at most `longest` tokens: with or without it, the distribution of
+the model is nearly the same. For k rows at once - a sentence written k times, or all rows of an
+author - epsilon is k times as large and delta grows as `for_rows` says, which soon promises
+nothing.
 
 Sources: Abadi et al., Deep learning with differential privacy, CCS (2016); accounting: Mironov,
 Talwar and Zhang, Rényi differential privacy of the sampled Gaussian mechanism (2019); groups: Dwork
@@ -17,6 +18,8 @@ import importlib
 import math
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,41 +31,23 @@ from privet.core.errors import PrivetError, missing_extra
 from privet.core.progress import bar
 from privet.data.dataset import Array
 from privet.data.schema import PAD
-from privet.language.models.networks import LanguageModel, losses
+from privet.language.models.networks import LanguageModel, losses, perplexity
+from privet.language.models.settings import PrivacyBudget
 from privet.train import checkpoint
 from privet.train.game import Run
 
 
-@dataclass(frozen=True, kw_only=True)
-class Spending:
-    """How much privacy may be spent, and in what steps."""
-
-    epsilon: float
-    delta: float
-    clip: float
-    rate: float
-    """Share of the rows in a batch, each drawn on its own."""
-    steps: int
-
-    def __post_init__(self) -> None:
-        if not self.epsilon > 0 or math.isinf(self.epsilon):
-            raise PrivetError(
-                f"An epsilon of {self.epsilon:g} cannot be spent: give a number above 0, such as --epsilon 8."
-            )
-        if not 0 < self.delta < 1:
-            raise PrivetError(
-                f"A delta of {self.delta:g} is not a small probability: take about one in ten times as many as there are texts."
-            )
-
-
 @dataclass
-class Spent:
+class SpentBudget:
+    """What training has spent of a privacy budget."""
+
     epsilon: float
     delta: float
     noise: float
     """Standard deviation of the noise, in multiples of the clipping norm."""
     steps: int
     history: list[dict[str, Any]] = field(default_factory=list)
+    """Perplexity of the last batch of every epoch."""
 
 
 def for_rows(epsilon: float, delta: float, rows: int) -> tuple[float, float]:
@@ -76,168 +61,164 @@ def for_rows(epsilon: float, delta: float, rows: int) -> tuple[float, float]:
     return rows * epsilon, min(1.0, delta * math.exp(min(float(log_sum), 700.0)))
 
 
-def group_note(epsilon: float, delta: float, rows: int) -> str:
-    """The same in a sentence."""
-    own, worst = for_rows(epsilon, delta, rows)
-    means = "nothing" if worst >= 1 else f"epsilon {own:.3g} at delta {worst:.2g}"
+def author_guarantee(spent: dict[str, Any]) -> str:
+    """The guarantee for an author as a whole, in a sentence; `spent` is "dp" in a model's card."""
+    rows = spent["most_rows_of_an_author"]
+    epsilon, delta = for_rows(spent["epsilon"], spent["delta"], rows)
+    promise = "nothing" if delta >= 1 else f"epsilon {epsilon:.3g} at delta {delta:.2g}"
     return (
-        f"DP-SGD's epsilon of {epsilon:.2f} at delta {delta:.1g} is about one row of tokens. Of an author as a whole, who has up to "
-        f"{rows} rows here, it promises {means}."
+        f"DP-SGD's epsilon of {spent['epsilon']:.2f} at delta {spent['delta']:.1g} is about one "
+        f"row of tokens. Of an author as a whole, who has up to {rows} rows here, it promises "
+        f"{promise}."
     )
 
 
 def require_opacus() -> None:
-    """Say so where the package is missing, before any long work starts."""
+    """Raise the error for a missing package before any long work starts."""
     _opacus("grad_sample")
 
 
-def cell(name: str) -> Any:
-    """What stands for nn.LSTM while per-text gradients are needed; it has the same parameters by
-    the same names."""
-    return _opacus("layers").DPLSTM if name == "lstm" else nn.LSTM
+def lstm_class(model: str) -> Any:
+    """The class that replaces nn.LSTM while gradients per row are needed; it has the same
+    parameters by the same names."""
+    return _opacus("layers").DPLSTM if model == "lstm" else nn.LSTM
 
 
 def copy_weights(source: nn.Module, target: nn.Module) -> None:
-    """Between a model and the same one made with another `cell`, whose parameters have the same
-    names only seen from itself."""
-    for name, child in _children(source).items():
+    """Between a model and the same one with another class of LSTM. Only its children have
+    parameters of the same names."""
+    for name, child in source.named_children():
         target.get_submodule(name).load_state_dict(child.state_dict())
 
 
-def noise_for(spending: Spending) -> float:
-    """The noise that spends the epsilon in so many steps."""
+def noise_for(budget: PrivacyBudget) -> float:
+    """The noise with which so many steps spend the budget's epsilon."""
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", "Optimal order is the largest alpha"
-            )  # the bound holds, if not tightly
-            found: float = _opacus("accountants.utils").get_noise_multiplier(
-                target_epsilon=spending.epsilon,
-                target_delta=spending.delta,
-                sample_rate=spending.rate,
-                steps=spending.steps,
-                accountant="rdp",
+        with _without_warning_of_order():
+            return float(
+                _opacus("accountants.utils").get_noise_multiplier(
+                    target_epsilon=budget.epsilon,
+                    target_delta=budget.delta,
+                    sample_rate=budget.rate,
+                    steps=budget.steps,
+                    accountant="rdp",
+                )
             )
     except ValueError:
         raise PrivetError(
-            f"An epsilon of {spending.epsilon:g} is too small for {spending.steps} steps: take a larger one."
+            f"An epsilon of {budget.epsilon:g} is too small for {budget.steps} steps: take a "
+            "larger one."
         ) from None
-    return found
 
 
-def learn_private(
+def train_with_dp(
     model: LanguageModel,
     ids: Array,
-    spending: Spending,
+    budget: PrivacyBudget,
     lr: float,
     run: Run,
-    identity: str,
     device: torch.device,
+    identity: str = "",
     noise: float | None = None,
-) -> Spent:
-    """Teach the model, made with `cell`, with DP-SGD. Noise and batches come from the system's
+) -> SpentBudget:
+    """Train a model that was built with `lstm_class`. Noise and batches come from the system's
     entropy, never from a card's seed.
 
     A run that is resumed goes on with fresh noise, and its steps are counted as one run's. Another
-    `noise` than the one that spends the epsilon spends another one, which is told.
+    `noise` than the one that spends the budget's epsilon spends another epsilon, which is returned.
     """
-    noise = noise_for(spending) if noise is None else noise
+    noise = noise_for(budget) if noise is None else noise
     model.to(device).train()
     watched = _opacus("grad_sample").GradSampleModule(model)
     inner = torch.optim.Adam(model.parameters(), lr=lr)
-    expected = max(1, round(spending.rate * len(ids)))
     generator = torch.Generator(device)
     generator.seed()
     optimiser = _opacus("optimizers").DPOptimizer(
         inner,
         noise_multiplier=noise,
-        max_grad_norm=spending.clip,
-        expected_batch_size=expected,
+        max_grad_norm=budget.clip,
+        expected_batch_size=max(1, round(budget.rate * len(ids))),
         generator=generator,
     )
-    start, history, random = 0, [], np.random.default_rng()
-    if run.resume and run.checkpoint and run.checkpoint.exists():
-        tensors, meta = checkpoint.load(run.checkpoint)
-        if meta["identity"] != identity:
-            raise PrivetError(
-                f"The checkpoint in {run.folder} was made with other settings or data; repeat those, or leave out --resume."
-            )
-        checkpoint.restore_modules(tensors, _children(model))
-        checkpoint.restore_optimiser(tensors, "model", inner)
-        start, history = meta["round"], meta["history"]
-    per_epoch, saved, rows = (
-        max(1, round(1 / spending.rate)),
-        time.monotonic(),
-        torch.as_tensor(ids, device=device),
-    )
+    start, history = _resumed(model, inner, run, identity)
+    random, rows = np.random.default_rng(), torch.as_tensor(ids, device=device)
+    per_epoch, saved = max(1, round(1 / budget.rate)), time.monotonic()
     with (
         checkpoint.Keeper(beside=device.type == "cuda") as keeper,
-        bar("DP-SGD", spending.steps, run.progress) as tick,
+        bar("DP-SGD", budget.steps, run.progress) as tick,
     ):
-        for done in range(start, spending.steps):
-            chosen = torch.as_tensor(
-                np.flatnonzero(random.random(len(ids)) < spending.rate), device=device
-            )
-            loss = _step(watched, optimiser, rows[chosen])
-            if (done + 1) % per_epoch == 0 or done + 1 == spending.steps:
-                history.append(
-                    {
-                        "epoch": round((done + 1) / per_epoch, 3),
-                        "perplexity": math.exp(min(float(loss), 50.0)),
-                    }
-                )
-            tick(
-                done + 1,
-                f"perplexity {math.exp(min(float(loss), 50.0)):.1f}"
-                if run.progress and done % 20 == 19
-                else "",
-            )
+        for done in range(start + 1, budget.steps + 1):
+            drawn = np.flatnonzero(random.random(len(ids)) < budget.rate)
+            loss = _step(watched, optimiser, rows[torch.as_tensor(drawn, device=device)])
+            if done % per_epoch == 0 or done == budget.steps:
+                epoch = round(done / per_epoch, 3)
+                history.append({"epoch": epoch, "perplexity": perplexity(float(loss))})
+            shown = run.progress and done % 20 == 0
+            tick(done, f"perplexity {perplexity(float(loss)):.1f}" if shown else "")
             due = (
                 time.monotonic() - saved > run.every
                 if run.rounds_between is None
-                else (done + 1) % run.rounds_between == 0
+                else done % run.rounds_between == 0
             )
             if run.checkpoint and due:
-                meta = {"identity": identity, "round": done + 1, "history": history}
-                keeper.save(run.checkpoint, _children(model), {"model": inner}, meta)
+                meta = {"identity": identity, "round": done, "history": history}
+                children = dict(model.named_children())
+                keeper.save(run.checkpoint, children, {"model": inner}, meta)
                 saved = time.monotonic()
     watched.remove_hooks()
-    return Spent(_spent(noise, spending), spending.delta, noise, spending.steps, history)
+    spent = _spent_epsilon(noise, budget)
+    return SpentBudget(spent, budget.delta, noise, budget.steps, history)
+
+
+def _resumed(
+    model: nn.Module, optimiser: torch.optim.Optimizer, run: Run, identity: str
+) -> tuple[int, list[dict[str, Any]]]:
+    """Steps done and their history; model and optimiser are as the checkpoint has them."""
+    if not (run.resume and run.checkpoint and run.checkpoint.exists()):
+        return 0, []
+    tensors, meta = checkpoint.load(run.checkpoint)
+    if meta["identity"] != identity:
+        raise PrivetError(
+            f"The checkpoint in {run.folder} was made with other settings or data; repeat those, "
+            "or leave out --resume."
+        )
+    checkpoint.restore_modules(tensors, dict(model.named_children()))
+    checkpoint.restore_optimiser(tensors, "model", optimiser)
+    return meta["round"], meta["history"]
 
 
 def _step(watched: Any, optimiser: Any, x: Tensor) -> Tensor:
     optimiser.zero_grad(set_to_none=True)
     if not len(x):
-        # A batch nobody was drawn for is noise alone; leaving the step out would tell that it was
-        # empty.
+        # An empty batch is a step of noise alone; leaving it out would reveal that it was empty.
         for parameter in optimiser.params:
             parameter.grad_sample = torch.zeros(0, *parameter.shape, device=parameter.device)
         optimiser.step()
         return torch.zeros(())
     x = x[:, : max(2, int((x != PAD).sum(1).max()))]
     scores, _ = watched(x)
-    per_text = losses(scores, x).sum(1) / (x[:, 1:] != PAD).sum(1).clamp(min=1)
-    loss = per_text.mean()
+    loss = (losses(scores, x).sum(1) / (x[:, 1:] != PAD).sum(1).clamp(min=1)).mean()
     with warnings.catch_warnings():
-        # Word ids have no gradient, and need none: Opacus' hooks on embeddings say so at every
-        # step.
+        # Token ids have no gradient: Opacus' hooks on embeddings warn of it at every step.
         warnings.filterwarnings("ignore", "Full backward hook is firing")
         loss.backward()  # type: ignore[no-untyped-call]
     optimiser.step()
     return loss.detach()
 
 
-def _children(model: nn.Module) -> dict[str, nn.Module]:
-    return dict(model.named_children())
-
-
-def _spent(noise: float, spending: Spending) -> float:
-    """The epsilon that the steps which were taken have spent."""
+def _spent_epsilon(noise: float, budget: PrivacyBudget) -> float:
     accountant = _opacus("accountants").RDPAccountant()
-    accountant.history = [(noise, spending.rate, spending.steps)]
+    accountant.history = [(noise, budget.rate, budget.steps)]
+    with _without_warning_of_order():
+        return float(accountant.get_epsilon(delta=budget.delta))
+
+
+@contextmanager
+def _without_warning_of_order() -> Iterator[None]:
+    """Opacus warns that a bound may not be tight; it holds all the same."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Optimal order is the largest alpha")
-        return float(accountant.get_epsilon(delta=spending.delta))
+        yield
 
 
 def _opacus(part: str) -> Any:

@@ -1,23 +1,22 @@
-"""Tokens: texts to numbers, by words or by pieces of words, learned on the texts that the model
-learns from.
+"""Tokenizers: texts to codes, by words or by pieces of words, learned on the training texts.
 
 Both kinds share the first codes: padding, unknown, the border between texts, and the ten digits. A
-digit is always a token of its own, so that a number is a sequence whose chance is the product of
-its digits'.
+digit is always a token of its own, so that the probability of a number is the product of its
+digits' probabilities.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
-from privet.core.errors import PrivetError, unknown
+from privet.core.errors import PrivetError, missing_extra, unknown
 from privet.data.dataset import Array
 from privet.data.schema import PAD, UNKNOWN, split_words
 
@@ -26,15 +25,13 @@ END = 2
 DIGIT = 3
 """Code of the digit 0; the others follow."""
 FIRST = DIGIT + 10
-"""First code of what was learned, or of the 256 bytes."""
-BYTES = FIRST + 256
-"""First code after the bytes."""
+"""First code that was learned."""
 
 _PARTS = re.compile(r"[0-9]|[^0-9]+")
 
 
 def words_of(text: str) -> list[str]:
-    """Lower-case words, marks and single digits.
+    """Lower-case words, punctuation marks and single digits.
 
     >>> words_of("Room 42b, שלום 🙂")
     ['room', '4', '2', 'b', ',', 'שלום', '🙂']
@@ -43,15 +40,21 @@ def words_of(text: str) -> list[str]:
 
 
 class Tokenizer(ABC):
+    """Splits texts into words and words into codes.
+
+    Parameters
+    ----------
+    vocabulary
+        Number of codes, those of padding, digits and the like included.
+    """
+
     kind: ClassVar[str]
 
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[int, ...]] = {}
-
-    @property
-    @abstractmethod
-    def vocabulary(self) -> int:
-        """How many codes there are."""
+    def __init__(self, vocabulary: int) -> None:
+        self.vocabulary = vocabulary
+        self._cache: dict[str, tuple[int, ...]] = {
+            str(digit): (DIGIT + digit,) for digit in range(10)
+        }
 
     @abstractmethod
     def look_up(self, word: str) -> tuple[int, ...]:
@@ -59,153 +62,127 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """What `tokenizer_from_json` makes it from again."""
+        """A value from which `tokenizer_from_json` makes the tokenizer again."""
 
     def word(self, word: str) -> tuple[int, ...]:
         """The codes of one of `words_of`."""
-        found = self._known.get(word)
-        if found is None:
-            digit = len(word) == 1 and word in "0123456789"
-            found = self._known[word] = (DIGIT + int(word),) if digit else self.look_up(word)
-        return found
+        if word not in self._cache:
+            self._cache[word] = self.look_up(word)
+        return self._cache[word]
 
     def encode(self, text: str) -> list[int]:
+        """The codes of a text."""
         return [code for word in words_of(text) for code in self.word(word)]
 
     def require(self, text: str, what: str) -> list[int]:
-        """The codes of a text, or a sentence why the tokenizer cannot write it."""
+        """The codes of a text; an error that names `what` where a word is unknown."""
         lost = [word for word in words_of(text) if UNKNOWN in self.word(word)]
         if lost:
             raise PrivetError(
-                f"The {what} '{text}' cannot be represented: the tokenizer does not know '{lost[0]}'. Use words of the texts."
+                f"The {what} '{text}' cannot be represented: the tokenizer does not know "
+                f"'{lost[0]}'. Use words of the texts."
             )
         return self.encode(text)
 
 
-class Words(Tokenizer):
-    """One code per word; the rarest are unknown."""
+class WordTokenizer(Tokenizer):
+    """One code per word; rare words are unknown.
+
+    Parameters
+    ----------
+    words
+        Known words, in the order of their codes.
+    """
 
     kind = "word"
 
     def __init__(self, words: Sequence[str]) -> None:
-        super().__init__()
-        self.words = tuple(words)
-        self._code = {word: FIRST + place for place, word in enumerate(self.words)}
-
-    @property
-    def vocabulary(self) -> int:
-        return FIRST + len(self.words)
+        super().__init__(FIRST + len(words))
+        self._code = {word: FIRST + place for place, word in enumerate(words)}
 
     def look_up(self, word: str) -> tuple[int, ...]:
         return (self._code.get(word, UNKNOWN),)
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "words": list(self.words)}
+        return {"kind": self.kind, "words": list(self._code)}
 
     @staticmethod
-    def learn(texts: Iterable[str], vocabulary: int, always: Sequence[str] = ()) -> Words:
-        """The words used more than once, the most frequent first; those in `always` whatever their
-        number."""
-        sure = list(
-            dict.fromkeys(
-                word for text in always for word in words_of(text) if word not in "0123456789"
-            )
-        )
-        counts = Counter(
-            word for text in texts for word in words_of(text) if word not in "0123456789"
-        )
-        rest = [word for word, n in counts.most_common() if n > 1 and word not in set(sure)]
-        return Words((sure + rest)[: max(vocabulary - FIRST, 0)])
+    def learn(texts: Iterable[str], vocabulary: int, always: Sequence[str] = ()) -> WordTokenizer:
+        """The words of `always`, then those that occur more than once, the most frequent first."""
+        required = dict.fromkeys(word for text in always for word in _learnable(text))
+        counts = Counter(word for text in texts for word in _learnable(text))
+        frequent = [word for word, n in counts.most_common() if n > 1 and word not in required]
+        return WordTokenizer([*required, *frequent][: max(vocabulary - FIRST, 0)])
 
 
-class Subwords(Tokenizer):
-    """Byte-pair encoding: a word is its UTF-8 bytes after a blank, and the pairs seen most often
-    are one code each.
+class SubwordTokenizer(Tokenizer):
+    """Byte-pair encoding by the package `tokenizers`: a word is its UTF-8 bytes after a space, and
+    the pairs that occur most often are merged into one code each.
 
-    Every text of every script can be written, since every byte can. Source: Sennrich, Haddow and
-    Birch, Neural machine translation of rare words with subword units, ACL (2016); on bytes:
+    Texts of every script can be represented, since every byte has a code. Source: Sennrich, Haddow
+    and Birch, Neural machine translation of rare words with subword units, ACL (2016); on bytes:
     Radford et al., Language models are unsupervised multitask learners (2019).
+
+    Parameters
+    ----------
+    bpe
+        A trained `tokenizers.Tokenizer`; its id 0 has the code `FIRST`.
     """
 
     kind = "subword"
 
-    def __init__(self, merges: Sequence[tuple[int, int]]) -> None:
-        super().__init__()
-        self.merges = tuple((int(left), int(right)) for left, right in merges)
-        self._rank = {pair: place for place, pair in enumerate(self.merges)}
-
-    @property
-    def vocabulary(self) -> int:
-        return BYTES + len(self.merges)
+    def __init__(self, bpe: Any) -> None:
+        super().__init__(FIRST + bpe.get_vocab_size())
+        self.bpe = bpe
 
     def look_up(self, word: str) -> tuple[int, ...]:
-        codes = _bytes(word)
-        while len(codes) > 1:
-            rank, at = min(
-                (self._rank.get(pair, len(self._rank)), i) for i, pair in enumerate(pairwise(codes))
-            )
-            if rank == len(self._rank):
-                break
-            codes = [*codes[:at], BYTES + rank, *codes[at + 2 :]]
-        return tuple(codes)
+        return tuple(FIRST + code for code in self.bpe.encode(_as_utf8(word)).ids)
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "merges": [list(pair) for pair in self.merges]}
+        return {"kind": self.kind, "bpe": json.loads(self.bpe.to_str())}
 
     @staticmethod
-    def learn(texts: Iterable[str], vocabulary: int, always: Sequence[str] = ()) -> Subwords:
-        """The pairs that occur most often, each counted once the earlier ones are merged; `always`
-        is not needed, bytes suffice."""
-        counts = Counter(
-            word for text in texts for word in words_of(text) if word not in "0123456789"
+    def learn(
+        texts: Iterable[str], vocabulary: int, always: Sequence[str] = ()
+    ) -> SubwordTokenizer:
+        """The pairs that occur most often, at least twice. `always` needs no room: bytes suffice
+        for it."""
+        library = _library()
+        bpe, split = library.Tokenizer(library.models.BPE()), library.pre_tokenizers
+        bpe.pre_tokenizer = split.Sequence(
+            [split.WhitespaceSplit(), split.ByteLevel(add_prefix_space=True, use_regex=False)]
         )
-        lines, often = (
-            [_bytes(word) for word in counts],
-            np.fromiter(counts.values(), dtype=np.int64, count=len(counts)),
+        trainer = library.trainers.BpeTrainer(
+            vocab_size=max(vocabulary - FIRST, 0),
+            min_frequency=2,
+            initial_alphabet=split.ByteLevel.alphabet(),
+            show_progress=False,
         )
-        codes = np.array([code for line in lines for code in line], dtype=np.int64)
-        word = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
-        merges: list[tuple[int, int]] = []
-        for code in range(BYTES, vocabulary):
-            beside = np.flatnonzero(word[:-1] == word[1:])
-            pairs, place = np.unique(
-                codes[beside] * vocabulary + codes[beside + 1], return_inverse=True
-            )
-            if not len(pairs):
-                break
-            weight = np.bincount(place, often[word[beside]])
-            best = int(weight.argmax())
-            if weight[best] < 2:
-                break
-            left, right = divmod(int(pairs[best]), vocabulary)
-            merges.append((left, right))
-            at = _apart(beside[place == best])
-            codes[at] = code
-            keep = np.ones(len(codes), dtype=bool)
-            keep[at + 1] = False
-            codes, word = codes[keep], word[keep]
-        return Subwords(merges)
+        bpe.train_from_iterator((_as_utf8(" ".join(_learnable(text))) for text in texts), trainer)
+        return SubwordTokenizer(bpe)
 
 
-TOKENIZERS: dict[str, type[Words] | type[Subwords]] = {
-    kind.kind: kind for kind in (Words, Subwords)
+TOKENIZERS: dict[str, type[WordTokenizer] | type[SubwordTokenizer]] = {
+    kind.kind: kind for kind in (WordTokenizer, SubwordTokenizer)
 }
 
 
 def learn_tokenizer(
     kind: str, texts: Iterable[str], vocabulary: int, always: Sequence[str] = ()
 ) -> Tokenizer:
+    """A tokenizer of `kind` with at most `vocabulary` codes that knows every word of `always`."""
     if kind not in TOKENIZERS:
         raise unknown("tokenizer", kind, TOKENIZERS)
     return TOKENIZERS[kind].learn(texts, vocabulary, always)
 
 
 def tokenizer_from_json(value: dict[str, Any]) -> Tokenizer:
-    return (
-        Words(value["words"])
-        if value["kind"] == Words.kind
-        else Subwords([(left, right) for left, right in value["merges"]])
-    )
+    """The tokenizer that `to_json` wrote."""
+    if value["kind"] == WordTokenizer.kind:
+        return WordTokenizer(value["words"])
+    if "bpe" not in value:
+        raise PrivetError("This model splits words as an earlier version did: train it again.")
+    return SubwordTokenizer(_library().Tokenizer.from_str(json.dumps(value["bpe"])))
 
 
 def padded(lines: Sequence[Sequence[int]]) -> Array:
@@ -218,13 +195,19 @@ def padded(lines: Sequence[Sequence[int]]) -> Array:
     return ids
 
 
-def _bytes(word: str) -> list[int]:
-    return [FIRST + byte for byte in (" " + word).encode("utf-8", errors="replace")]
+def _learnable(text: str) -> list[str]:
+    """The words of a text without digits, which have codes already."""
+    return [word for word in words_of(text) if word not in "0123456789"]
 
 
-def _apart(at: Array) -> Array:
-    """Of places that may follow each other directly, as in 'aaa', every second of a run: a token is
-    merged once."""
-    run = np.cumsum(np.diff(at, prepend=-2) != 1)
-    within = np.arange(len(at)) - np.searchsorted(run, run)
-    return np.asarray(at[within % 2 == 0])
+def _library() -> Any:
+    try:
+        import tokenizers
+    except ImportError:
+        raise missing_extra("tokenizers", "language", "Splitting words into pieces") from None
+    return tokenizers
+
+
+def _as_utf8(text: str) -> str:
+    """The text with ? for lone surrogates, which have no UTF-8 form."""
+    return text.encode("utf-8", errors="replace").decode()

@@ -1,10 +1,10 @@
-"""The decoder: from private words back to the words they were, with a language model as prior.
+"""The decoder: from private words back to the original ones, with a language model as prior.
 
 The mechanism is public, so an attacker can run it: p(u | w), that w becomes u, is learned from
-simulated pairs. Which word wins is a choice among the vocabulary where w stands at a distance from
-each, and large vectors are moved most, so the law is taken to be
+simulated pairs. Which word wins is a choice among the vocabulary where w has a distance to each,
+and large vectors are moved most, so it is modelled as
 
-    p(u | w) ~ exp(a |v(u) - v(w)|^2 + b |v(u) - v(w)|^2 / |v(u)| + c |v(u)| + e |v(u)|^2 + f [u = w])
+    p(u | w) ~ exp(a r^2 + b r^2 / |v(u)| + c |v(u)| + e |v(u)|^2 + f [u = w]),  r = |v(u) - v(w)|,
 
 with five numbers fitted by maximum likelihood (a conditional logit: McFadden, Frontiers in
 Econometrics, 1974, 105-142). Then
@@ -13,7 +13,7 @@ Econometrics, 1974, 105-142). Then
 
 and at each place the word of the highest marginal probability is chosen, by forward and backward
 sums over the likeliest candidates of every place, all texts of a batch at once: the best rule where
-words are counted one by one. In place of bigrams an LSTM can be the prior (lstm_prior.py).
+words are counted one by one. An LSTM can join the bigrams as prior.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ from torch import Tensor
 
 from privet.data.dataset import Array, Dataset
 from privet.evidence.figures import Figure, Rebuilt
-from privet.evidence.person_intervals import bootstrap_people
-from privet.language.private_words.bigram_prior import Bigrams
-from privet.language.private_words.lstm_prior import LSTMPrior
+from privet.language.mean_figure import mean_figure
 from privet.language.private_words.mechanism import PrivateWords
+from privet.language.private_words.priors import Bigrams, LSTMPrior, batches_by_length
 from privet.nets.device import pick
 
 COMMON = 100
-"""Words that are so frequent that recovering them tells little; the others are counted apart."""
+"""Recovering the most frequent words reveals little; the others are also counted without them."""
 PRIORS = {
     "released": "the released word itself",
     "none": "no prior: the word that becomes this one most easily",
@@ -49,23 +48,37 @@ BATCH = 64
 
 
 @dataclass(frozen=True)
-class Point:
-    """What is read, kept and recovered at one epsilon."""
+class EpsilonFigures:
+    """What attackers read and recover from texts that were privatized with one epsilon."""
 
     epsilon: float
     private: dict[str, Figure]
+    """Of the strongest adversary, by attribute."""
     utility: dict[str, Figure]
+    """Of the best task model, by attribute."""
     recovered: dict[str, Figure]
-    """Shares of words, by the attacker's prior in words."""
+    """Shares of words, by the description of the attacker's prior."""
     stays: float
+    """Share of words that stay themselves."""
+
+    @property
+    def sentence(self) -> str:
+        figures = {**self.private, **self.utility}.items()
+        read = ", ".join(f"{name} {figure.value:.1%}" for name, figure in figures)
+        best = max((figure.value for figure in self.recovered.values()), default=float("nan"))
+        return (
+            f"epsilon {self.epsilon:g}: {read}; {self.stays:.1%} of words stay, {best:.1%} are "
+            "recovered."
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """log p(u | w), up to what the five numbers can say."""
+    """A model of p(u | w), the probability that the word w becomes u."""
 
     points: Tensor
     numbers: Tensor
+    """The five that are fitted."""
     log_total: Tensor
     """(words,): log of the sum over u, so that p(. | w) sums to one."""
 
@@ -73,32 +86,27 @@ class Channel:
     def learn(
         words: PrivateWords, codes: Array, pairs: int = 512, steps: int = 80, seed: int = 0
     ) -> Channel:
-        """From `pairs` words drawn from the attacker's own, each sent through the mechanism
+        """From `pairs` words drawn from the attacker's texts, each sent through the mechanism
         once."""
         drawn = np.random.default_rng(seed).choice(codes, pairs)
-        became = torch.from_numpy(words.change(drawn, seed))
         device = pick(words.device)
+        became = torch.from_numpy(words.change(drawn, seed)).to(device)
         points = torch.from_numpy(words.vocabulary.points).to(device)
-        inputs, wanted = _features(points, torch.from_numpy(drawn).to(device)), became.to(device)
+        inputs = _features(points, torch.from_numpy(drawn).to(device))
         scale = torch.stack([one.std().clamp(min=1e-3) for one in inputs])
         numbers = torch.zeros(len(inputs), device=device, requires_grad=True)
         optimiser = torch.optim.Adam([numbers], lr=0.3)
         rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
         for _ in range(steps):
             optimiser.zero_grad()
-            loss = torch.nn.functional.cross_entropy(_score(inputs, numbers / scale), wanted)
+            loss = torch.nn.functional.cross_entropy(_score(inputs, numbers / scale), became)
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             rate.step()
-        found = (numbers / scale).detach()
-        everything = torch.arange(len(points), device=device)
-        total = torch.cat(
-            [
-                _score(_features(points, some), found).logsumexp(1)
-                for some in torch.split(everything, 256)
-            ]
-        )
-        return Channel(points, found, total)
+        fitted = (numbers / scale).detach()
+        parts = torch.split(torch.arange(len(points), device=device), 256)
+        total = [_score(_features(points, part), fitted).logsumexp(1) for part in parts]
+        return Channel(points, fitted, torch.cat(total))
 
     def to(self, released: Array) -> Tensor:
         """log p(u | w) of the released words u (n,) from every word w: (n, words)."""
@@ -122,10 +130,13 @@ def _score(features: list[Tensor], numbers: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Decoder:
+class WordDecoder:
+    """An attacker who has texts of other people and the mechanism."""
+
     channel: Channel
     prior: Bigrams
     candidates: int = 24
+    """Words that are considered at every place."""
     lstm: LSTMPrior | None = None
 
     @staticmethod
@@ -133,87 +144,69 @@ class Decoder:
         words: PrivateWords,
         codes: Array,
         lengths: Array,
-        candidates: int = 24,
         pairs: int = 512,
         seed: int = 0,
         lstm: LSTMPrior | None = None,
-    ) -> Decoder:
-        """What an attacker knows who has texts of other people and the mechanism."""
+    ) -> WordDecoder:
+        """From the attacker's texts, one after the other, and their lengths."""
         size = len(words.vocabulary)
         channel = Channel.learn(words, codes, pairs, seed=seed)
-        return Decoder(channel, Bigrams.learn(codes, lengths, size), min(candidates, size), lstm)
+        return WordDecoder(channel, Bigrams.learn(codes, lengths, size), min(24, size), lstm)
 
     def answers(
-        self, released: Array, lengths: Array, weight: float = 1.0, light: bool = False
+        self, released: Array, lengths: Array, weight: float = 1.0, with_lstm: bool = True
     ) -> dict[str, Array]:
-        """The words behind released ones, by each kind of prior: PRIORS without the first, and
-        without the LSTM where it is to be light."""
+        """The words behind released ones, by each prior of PRIORS but the first."""
         unique, place = np.unique(released, return_inverse=True)
         word = weight * self.prior.log_word
-        plain = np.empty(len(unique), dtype=np.int64)
-        some, emitted = (
-            np.empty((len(unique), self.candidates), dtype=kind) for kind in (np.int64, np.float64)
-        )
-        for start in range(0, len(unique), 256):
+        without_prior, tops, emissions = [], [], []
+        for start in range(0, max(len(unique), 1), 256):
             emit = self.channel.to(unique[start : start + 256]).double().cpu().numpy()
-            plain[start : start + 256] = 1 + emit[:, 1:].argmax(1)
-            top = np.argsort(-(emit + word), axis=1)[:, : self.candidates]
-            some[start : start + 256], emitted[start : start + 256] = (
-                top,
-                np.take_along_axis(emit, top, 1),
-            )
-        known = np.where(
-            some > 0, emitted + word[some], -np.inf
-        )  # unknown words are context, and nobody asks for them
-        frequency = np.take_along_axis(some, known.argmax(1)[:, None], 1)[:, 0]
-        bigrams = self._marginals(some[place], emitted[place], lengths, weight)
-        found = {"none": plain[place], "frequency": frequency[place], "bigrams": bigrams}
-        if self.lstm is not None and not light:
-            found["lstm"] = self.lstm.decode(
-                some[place], emitted[place], lengths, self.prior, weight, bigrams
-            )
-        return found
+            without_prior.append(1 + emit[:, 1:].argmax(1))
+            tops.append(np.argsort(-(emit + word), axis=1)[:, : self.candidates])
+            emissions.append(np.take_along_axis(emit, tops[-1], 1))
+        top, emitted = np.concatenate(tops), np.concatenate(emissions)
+        # Unknown words are context, and are not recovered.
+        known = np.where(top > 0, emitted + word[top], -np.inf)
+        frequency = np.take_along_axis(top, known.argmax(1)[:, None], 1)[:, 0]
+        top, emitted = top[place], emitted[place]
+        answers = {
+            "none": np.concatenate(without_prior)[place],
+            "frequency": frequency[place],
+            "bigrams": self._marginals(top, emitted, lengths, weight),
+        }
+        if self.lstm is not None and with_lstm:
+            given = (top, emitted, lengths, self.prior, weight, answers["bigrams"])
+            answers["lstm"] = self.lstm.decode(*given)
+        return answers
 
-    def _marginals(self, some: Array, emitted: Array, lengths: Array, weight: float) -> Array:
-        """The known word of highest marginal probability at each place; texts of like length
-        together, shorter ones end early."""
-        out, starts = np.empty(len(some), dtype=np.int64), np.cumsum(lengths) - lengths
-        order = np.argsort(lengths, kind="stable")
-        order = order[lengths[order] > 0]
-        for begin in range(0, len(order), BATCH):
-            texts = order[begin : begin + BATCH]
-            long, first = lengths[texts], starts[texts]
-            at = first[:, None] + np.minimum(np.arange(long.max()), long[:, None] - 1)
+    def _marginals(self, top: Array, emitted: Array, lengths: Array, weight: float) -> Array:
+        """The known word of highest marginal probability at each place."""
+        out = np.empty(len(top), dtype=np.int64)
+        for places, inside in batches_by_length(lengths, BATCH):
+            words, emit = top[places], emitted[places]
+            beginning = np.full((len(words), 1), self.prior.size)
+            forward = [weight * self.prior.log(beginning, words[:, 0]) + emit[:, 0]]
             steps = [
-                self._step(some[at[:, t - 1]], some[at[:, t]], weight) for t in range(1, long.max())
-            ]
-            forward = [
-                weight * self.prior.log(np.full((len(texts), 1), self.prior.size), some[first])
-                + emitted[first]
+                weight * self.prior.log(words[:, t - 1, :, None], words[:, t, None, :])
+                for t in range(1, words.shape[1])
             ]
             for t, step in enumerate(steps, 1):
-                forward.append(
-                    logsumexp(forward[-1][:, :, None] + step, axis=1) + emitted[at[:, t]]
-                )
+                forward.append(logsumexp(forward[-1][:, :, None] + step, axis=1) + emit[:, t])
             backward = np.zeros_like(forward[0])
-            for t in range(long.max() - 1, -1, -1):
-                there = t < long
-                both = np.where(some[at[:, t]] > 0, forward[t] + backward, -np.inf)
-                out[at[there, t]] = np.take_along_axis(some[at[:, t]], both.argmax(1)[:, None], 1)[
-                    there, 0
-                ]
+            for t in range(words.shape[1] - 1, -1, -1):
+                both = np.where(words[:, t] > 0, forward[t] + backward, -np.inf)
+                best = np.take_along_axis(words[:, t], both.argmax(1)[:, None], 1)[:, 0]
+                out[places[inside[:, t], t]] = best[inside[:, t]]
                 if t:
-                    going = logsumexp(
-                        steps[t - 1] + (backward + emitted[at[:, t]])[:, None, :], axis=2
+                    after = (backward + emit[:, t])[:, None, :]
+                    backward = np.where(
+                        inside[:, t, None], logsumexp(steps[t - 1] + after, axis=2), backward
                     )
-                    backward = np.where(there[:, None], going, backward)
         return out
 
-    def _step(self, before: Array, here: Array, weight: float) -> Array:
-        return weight * self.prior.log(before[:, :, None], here[:, None, :])
 
-
-def attackers_words(
+def attacker_texts(
     words: PrivateWords, data: Dataset, most: int = 2000, seed: int = 0
 ) -> tuple[Array, Array]:
     """Codes and lengths of the texts that the attacker has: those of *attack*, at most twenty times
@@ -223,7 +216,7 @@ def attackers_words(
     return words.vocabulary.codes(data.records[view.rows])
 
 
-def decode(
+def recover_words(
     words: PrivateWords,
     data: Dataset,
     most: int = 2000,
@@ -232,100 +225,70 @@ def decode(
     pairs: int = 512,
     lstm: LSTMPrior | None = None,
 ) -> tuple[Rebuilt, ...]:
-    """How many words of *test* people are recovered from their private texts, with every kind of
-    prior, the language model's first.
+    """How many words of *test* people are recovered from their private texts, with every prior, the
+    strongest first.
 
     The attacker knows the texts of *attack*; how much the prior counts is chosen on *select*;
     unknown words are not counted.
     """
-    random = np.random.default_rng(seed)
-    codes, lengths, people = {}, {}, {}
-    codes["attack"], lengths["attack"] = attackers_words(words, data, most, seed)
-    for part, limit in (("select", most // 4), ("test", most)):
+    random, vocabulary = np.random.default_rng(seed), words.vocabulary
+    known_codes, known_lengths = attacker_texts(words, data, most, seed)
+    codes, lengths, released = {}, {}, {}
+    for number, (part, limit) in enumerate((("select", most // 4), ("test", most))):
         view = data.part(part)
         view = view.take(np.sort(random.permutation(len(view))[:limit]))
-        codes[part], lengths[part] = words.vocabulary.codes(data.records[view.rows])
-        people[part] = np.repeat(view.people, lengths[part])
-    attacker = Decoder.learn(
-        words, codes["attack"], lengths["attack"], pairs=pairs, seed=seed, lstm=lstm
-    )
-    released = {
-        part: words.change(codes[part], seed + 1 + at) for at, part in enumerate(("select", "test"))
-    }
+        codes[part], lengths[part] = vocabulary.codes(data.records[view.rows])
+        released[part] = words.change(codes[part], seed + 1 + number)
+    people = np.repeat(view.people, lengths["test"])
+    decoder = WordDecoder.learn(words, known_codes, known_lengths, pairs, seed, lstm)
     select = released["select"], lengths["select"]
     weight = max(
         WEIGHTS,
-        key=lambda w: _share(attacker.answers(*select, w, light=True)["bigrams"], codes["select"]),
+        key=lambda w: _recovered(decoder.answers(*select, w, False)["bigrams"], codes["select"]),
     )
     answers = {
         "released": released["test"],
-        **attacker.answers(released["test"], lengths["test"], weight),
+        **decoder.answers(released["test"], lengths["test"], weight),
     }
-    counts = np.bincount(codes["attack"][codes["attack"] > 0], minlength=len(words.vocabulary))
-    common = np.zeros(len(counts), dtype=bool)
-    common[np.argsort(-counts)[:COMMON]] = True
-    usual = {
-        "words": int(counts.argmax()),
-        "rare_words": int(np.where(common, -1, counts).argmax()),
-    }
-    counted = {
-        "words": codes["test"] > 0,
-        "rare_words": (codes["test"] > 0) & ~common[codes["test"]],
-    }
-    some = lengths["test"][:shown]
-    originals = tuple(words.vocabulary.texts(codes["test"][: some.sum()], some))
-    found = []
-    for prior in (one for one in reversed(PRIORS) if one in answers):
+    counts = np.bincount(known_codes[known_codes > 0], minlength=len(vocabulary))
+    rare = np.ones(len(counts), dtype=bool)
+    rare[np.argsort(-counts)[:COMMON]] = False
+    truth, first = codes["test"], lengths["test"][:shown]
+    counted = {"words": truth > 0, "rare_words": (truth > 0) & rare[truth]}
+    usual = {"words": counts.argmax(), "rare_words": np.where(rare, counts, -1).argmax()}
+    rebuilt = []
+    for prior in (name for name in reversed(PRIORS) if name in answers and counted["words"].any()):
         figures = {
             name: _figure(
-                answers[prior] == codes["test"],
-                codes["test"] == usual[name],
-                there,
-                people["test"],
+                (answers[prior] == truth)[used],
+                people[used],
+                float((truth == usual[name])[used].mean()),
                 name,
             )
-            for name, there in counted.items()
-            if there.any()
+            for name, used in counted.items()
+            if used.any()
         }
-        if figures:
-            rebuilt = tuple(words.vocabulary.texts(answers[prior][: some.sum()], some))
-            value = figures["words"].value
-            found.append(
-                Rebuilt(
-                    "share of words recovered",
-                    value,
-                    len(lengths["test"]),
-                    originals,
-                    rebuilt,
-                    PRIORS[prior],
-                    figures,
-                )
+        texts = [vocabulary.texts(some[: first.sum()], first) for some in (truth, answers[prior])]
+        rebuilt.append(
+            Rebuilt(
+                "share of words recovered",
+                figures["words"].value,
+                len(lengths["test"]),
+                tuple(texts[0]),
+                tuple(texts[1]),
+                PRIORS[prior],
+                figures,
             )
-    return tuple(found)
+        )
+    return tuple(rebuilt)
 
 
-def _share(guess: Array, truth: Array) -> float:
-    return float((guess == truth)[truth > 0].mean()) if (truth > 0).any() else 0.0
+def _recovered(answers: Array, truth: Array) -> float:
+    """The share of known words that are right."""
+    return float((answers == truth)[truth > 0].mean()) if (truth > 0).any() else 0.0
 
 
-def _figure(right: Array, usual: Array, there: Array, people: Array, name: str) -> Figure:
-    low, high = bootstrap_people(
-        people[there],
-        np.c_[right[there], np.ones(there.sum())],
-        lambda sums: sums[:, 0] / sums[:, 1],
-    )
-    measure = (
-        "share of words recovered"
-        if name == "words"
-        else f"share of words recovered, without the {COMMON} most frequent"
-    )
-    chance = float(usual[there].mean())
-    return Figure(
-        float(right[there].mean()),
-        low,
-        high,
-        int(there.sum()),
-        chance,
-        interval="bootstrap over people 95 %",
-        measure=measure,
-    )
+def _figure(right: Array, people: Array, chance: float, name: str) -> Figure:
+    without = "" if name == "words" else f", without the {COMMON} most frequent"
+    measure = f"share of words recovered{without}"
+    return mean_figure(right, people, measure, over="people", chance=chance)

@@ -1,11 +1,11 @@
-"""Private words from files to files: read texts and vectors, change the words, count, attack, and
-write whole or not at all."""
+"""Private words from files to files: privatize texts, count what happens to words, and attack
+private texts."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,105 @@ import pyarrow.parquet as pq
 
 from privet.auditing.audit import audit
 from privet.core.errors import PrivetError
-from privet.core.files import replacing, writable_folder, write_text
+from privet.core.files import replacing, results_folder, writable_folder, write_text
 from privet.data.dataset import Dataset
 from privet.data.schema import split_words
-from privet.data.word_vectors import Vocabulary, is_words, read_table
+from privet.data.word_vectors import Vocabulary, read_texts
 from privet.evidence.figures import Audit
 from privet.language.models.corpus import load_texts
-from privet.language.private_words.attacks import Point, attackers_words, decode
-from privet.language.private_words.lstm_prior import LSTMPrior
+from privet.language.private_words.attacks import EpsilonFigures, attacker_texts, recover_words
 from privet.language.private_words.mechanism import PrivateWords, check_epsilon
-from privet.language.private_words.statistics import Statistics, read_target, statistics, suggest
+from privet.language.private_words.page import curve_page, statistics_page
+from privet.language.private_words.priors import LSTMPrior
+from privet.language.private_words.statistics import (
+    WordStatistics,
+    read_target,
+    suggest_epsilon,
+    word_statistics,
+)
 from privet.reporting.markdown import summary
 from privet.reporting.page import report
 
 START = 10.0
 """Where the search for an epsilon begins."""
+LIMITS = (
+    "Words were changed once per text, as they are when texts are sent; who is sent the same text "
+    "again with fresh noise can average, and reads more.",
+    "Raw texts, for comparison, are the words that have a vector, without marks and capitals: "
+    "those are never released.",
+)
+"""Limits of an audit of private words, in sentences."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordAttack:
+    """What is attacked in private texts, and how."""
+
+    private: Sequence[str]
+    """Attributes that must not be readable."""
+    utility: Sequence[str] = ()
+    """Attributes that tasks should still read."""
+    battery: str = "quick"
+    """The adversaries of an audit: quick, lean, standard or strong."""
+    prior: str = "bigrams"
+    """Of the word decoder: bigrams; lstm, trained on the attacker's texts, beside them; or a folder
+    of `privet lm train`."""
+    most: int = 2000
+    """Texts whose words are decoded."""
+    longest: int = 64
+    """Words of a text that adversaries read."""
+    seed: int = 0
+    device: str = "auto"
+    progress: bool = True
+
+
+def private_words(
+    texts: Path,
+    vectors: Path,
+    epsilons: Sequence[float] = (),
+    *,
+    out: Path | None = None,
+    audit_folder: Path | None = None,
+    attack: WordAttack | None = None,
+    schema: Path | None = None,
+    **options: Any,
+) -> Iterator[str]:
+    """Privatize texts, attack private texts, or both: what `privet words` does. Yields a sentence
+    on each result.
+
+    Parameters
+    ----------
+    texts, vectors
+        Parquet files of texts, and of words with their vectors.
+    epsilons
+        One to privatize with; one or more to attack.
+    out
+        Parquet file for the private texts.
+    audit_folder, attack, schema
+        Where results of attacks go, what is attacked, and a TOML file that describes the columns.
+    options
+        Further arguments of `words_to`.
+    """
+    if out is None and audit_folder is None:
+        raise PrivetError(
+            "Say where the private texts go, with --out private.parquet, or where attacks on them "
+            "go, with --audit FOLDER."
+        )
+    if out is not None:
+        if len(epsilons) > 1:
+            raise PrivetError(
+                "Texts are written with one --epsilon: several are for --audit without --out."
+            )
+        epsilon, found = words_to(out, texts, vectors, *epsilons, **options)
+        epsilons = [epsilon]
+        if found is not None:
+            yield found.sentence
+        yield f"Private texts:  {out}"
+    if audit_folder is not None:
+        attack = attack or WordAttack(private=())
+        points = audit_words(audit_folder, texts, vectors, epsilons, attack, schema)
+        yield from (point.sentence for point in points)
+        yield f"The page:  {audit_folder / 'words.html'}"
 
 
 def words_to(
@@ -46,76 +130,65 @@ def words_to(
     draws: int = 100,
     seed: int | None = None,
     device: str = "cpu",
-) -> tuple[float, Statistics | None]:
-    """Write the texts with private words to `out`, and statistics to `stats`; the epsilon that was
-    used, and what it does."""
+) -> tuple[float, WordStatistics | None]:
+    """Write the texts of a file with private words; the epsilon that was used, and what it does.
+
+    Parameters
+    ----------
+    out, texts, vectors
+        Parquet files: of private texts, of texts, and of words with their vectors.
+    epsilon, target
+        How little noise, or a target such as "stay=0.3" for which an epsilon is suggested.
+    column, keep
+        The column of texts, and others that are written beside the private texts.
+    stats, most, draws
+        Folder for statistics of at most so many words, each changed so many times.
+    seed
+        Only to repeat a figure: with it, noise can be taken off again.
+    device
+        cpu, cuda or auto.
+    """
     if (epsilon is None) == (target is None):
         raise PrivetError(
             "Say how much noise: either --epsilon 10, or --target stay=0.3 to have one suggested."
         )
-    if epsilon is not None:
-        check_epsilon(epsilon)
     if target is not None:
         read_target(target, draws)
+    check_epsilon(START if epsilon is None else epsilon)
     if out.suffix != ".parquet":
         raise PrivetError(
             f"The private texts are written as parquet: --out {out.with_suffix('.parquet')}."
         )
-    table = read_table(texts)
-    name = text_column(table, column, texts.name)
-    absent = next((one for one in keep if one not in table.schema.names or one == name), None)
-    if absent is not None:
+    table, name, lines = read_texts(texts, column)
+    absent = set(keep) - (set(table.schema.names) - {name})
+    if absent:
         raise PrivetError(
-            f"--keep names '{absent}', which is not another column of {texts.name}: {', '.join(table.schema.names)}."
+            f"--keep names '{min(absent)}', which is not another column of {texts.name}: "
+            f"{', '.join(table.schema.names)}."
         )
-    undo = writable_folder(out.parent)
-    try:
-        words = PrivateWords(
-            Vocabulary.read(vectors), START if epsilon is None else epsilon, device
-        )
-        codes, lengths = words.vocabulary.codes(table.column(name).to_pylist())
+    with results_folder(out.parent):
+        vocabulary, found = Vocabulary.read(vectors), None
+        words = PrivateWords(vocabulary, START if epsilon is None else epsilon, device)
+        codes, lengths = vocabulary.codes(lines)
         if not len(codes):
             raise PrivetError(f"The column '{name}' of {texts.name} has no words.")
-        found = None
         if target is not None:
-            chosen, found = suggest(words, codes, target, min(most, 200), draws, seed or 0)
+            chosen, found = suggest_epsilon(words, codes, target, min(most, 200), draws, seed or 0)
             words = replace(words, epsilon=chosen)
         if stats is not None:
-            found = statistics(words, codes, most, draws, seed or 0)
+            found = word_statistics(words, codes, most, draws, seed or 0)
             _write_statistics(stats, found, texts.name)
-        private = pa.array(words.vocabulary.texts(words.change(codes, seed), lengths))
+        private = pa.array(vocabulary.texts(words.change(codes, seed), lengths))
         about = {
             "method": "words",
             "epsilon": words.epsilon,
             "vectors": vectors.name,
-            "words": len(words.vocabulary.words),
+            "words": len(vocabulary.words),
         }
-        released = pa.table({name: private, **{one: table.column(one) for one in keep}})
-        with replacing(out) as temporary:
-            pq.write_table(
-                released.replace_schema_metadata({b"privet": json.dumps(about).encode()}),
-                temporary,
-                compression="zstd",
-            )
-    except BaseException:
-        undo()
-        raise
+        released = pa.table({name: private, **{other: table.column(other) for other in keep}})
+        metadata = {b"privet": json.dumps(about).encode()}
+        _write_table(out, released.replace_schema_metadata(metadata))
     return words.epsilon, found
-
-
-def text_column(table: Any, column: str | None, where: str) -> str:
-    """The column of texts: the one named, the one called text, or the only one of strings."""
-    strings = [name for name in table.schema.names if is_words(table.schema.field(name).type)]
-    if column is not None and column not in strings:
-        raise PrivetError(
-            f"{where} has no column of texts called '{column}'; it has: {', '.join(strings) or 'none'}."
-        )
-    found = column or ("text" if "text" in strings else strings[0] if len(strings) == 1 else None)
-    if found is None:
-        raise PrivetError(
-            f"Say which column of {where} holds the texts, with --text: {', '.join(strings) or 'it has none of strings'}."
-        )
-    return found
 
 
 def audit_words(
@@ -123,160 +196,116 @@ def audit_words(
     spec: str | Path,
     vectors: Path,
     epsilons: Sequence[float],
-    private: Sequence[str],
-    utility: Sequence[str] = (),
-    *,
-    battery: str = "quick",
-    most: int = 2000,
-    longest: int = 64,
+    attack: WordAttack,
     schema: Path | None = None,
-    seed: int = 0,
-    device: str = "auto",
-    progress: bool = True,
-    prior: str = "bigrams",
-) -> list[Point]:
+) -> list[EpsilonFigures]:
     """Attack private texts at every epsilon: attributes and tasks with the audit's adversaries,
     words with the decoder.
 
-    The decoder's `prior` is bigrams; or, beside them, an lstm learned from the attacker's texts, or
-    one in a folder of `privet lm train`.
-
     Writes `eps-E/audit.json`, `eps-E/report.html` and `eps-E/summary.md`, and words.json and
     words.html over all of them.
-    """
-    from privet.language.private_words.page import curve_page
 
-    if not private:
+    Parameters
+    ----------
+    folder
+        Where the results go.
+    spec, schema
+        A file of texts with labels, and a TOML file that describes its columns.
+    vectors
+        Parquet file of words with their vectors.
+    epsilons
+        How little noise, one or several.
+    attack
+        What is attacked, and how.
+    """
+    if not attack.private:
         raise PrivetError("Say what must not be readable from the private texts: --private A.")
     if not epsilons:
         raise PrivetError("Say how much noise to attack: --epsilon 10, or several, 5,10,20.")
     for epsilon in epsilons:
         check_epsilon(epsilon)
-    data = load_texts(spec, schema, progress)
+    data = load_texts(spec, schema, attack.progress)
     if data.modality != "text":
         raise PrivetError(
             f"{data.name} holds {data.modality} records, and private words are for texts."
         )
     vocabulary = Vocabulary.read(vectors)
-    bare = without_marks(data, vocabulary)
-    undo = writable_folder(folder)
-    try:
-        lstm = _prior(
-            prior, PrivateWords(vocabulary, epsilons[0], device), bare, most, seed, device, progress
-        )
-        points: list[Point] = []
-        earlier: Audit | None = None
+    data = without_marks(data, vocabulary)
+    with results_folder(folder):
+        lstm = _lstm_prior(attack, PrivateWords(vocabulary, epsilons[0], attack.device), data)
+        audits: dict[float, Audit] = {}
         for epsilon in sorted(epsilons):
-            words = PrivateWords(vocabulary, epsilon, device)
-            found = _audit(
-                words,
-                bare,
-                private,
-                utility,
-                battery,
-                longest,
-                most,
-                seed,
-                device,
-                progress,
-                earlier,
-                lstm,
-            )
-            earlier = earlier or found
+            words = PrivateWords(vocabulary, epsilon, attack.device)
+            raw_from = next(iter(audits.values()), None)
+            audits[epsilon] = _audit(words, data, attack, raw_from, lstm)
             place = folder / f"eps-{epsilon:g}"
             writable_folder(place)
-            found.save(place / "audit.json")
-            report(found, place / "report.html")
-            write_text(place / "summary.md", summary(found))
-            points.append(_point(epsilon, found))
-        raw = {r.attribute: r.reference.score for r in found.readings if r.raw}
-        told = {
+            audits[epsilon].save(place / "audit.json")
+            report(audits[epsilon], place / "report.html")
+            write_text(place / "summary.md", summary(audits[epsilon]))
+        points = [_figures(epsilon, found) for epsilon, found in audits.items()]
+        raw = {r.attribute: r.reference.score for r in audits[epsilon].readings if r.raw}
+        content = {
             "data": data.name,
-            "battery": battery,
-            "points": [asdict(p) for p in points],
-            "raw": {k: asdict(f) for k, f in raw.items()},
+            "battery": attack.battery,
+            "points": [asdict(point) for point in points],
+            "raw": {name: asdict(figure) for name, figure in raw.items()},
         }
-        write_text(folder / "words.json", json.dumps(told, indent=1) + "\n")
+        write_text(folder / "words.json", json.dumps(content, indent=1) + "\n")
         write_text(folder / "words.html", curve_page(points, raw, data.name))
-    except BaseException:
-        undo()
-        raise
     return points
-
-
-ADDED = (
-    "Words were changed once per text, as they are when texts are sent; who is sent the same text again with fresh noise can "
-    "average, and reads more.",
-    "Raw texts, for comparison, are the words that have a vector, without marks and capitals: those are never released.",
-)
 
 
 def _audit(
     words: PrivateWords,
     data: Dataset,
-    private: Sequence[str],
-    utility: Sequence[str],
-    battery: str,
-    longest: int,
-    most: int,
-    seed: int,
-    device: str,
-    progress: bool,
-    earlier: Audit | None,
+    attack: WordAttack,
+    raw_from: Audit | None,
     lstm: LSTMPrior | None,
 ) -> Audit:
-    release = words.release(private, longest)
     found = audit(
-        release,
+        words.release(attack.private, attack.longest),
         data,
-        utility,
-        battery,
-        seed=seed,
-        device=device,
-        progress=progress,
+        attack.utility,
+        attack.battery,
+        seed=attack.seed,
+        device=attack.device,
+        progress=attack.progress,
         rebuild=False,
-        raw_from=earlier,
+        raw_from=raw_from,
     )
-    said = tuple(
-        line for line in found.limits if not line.startswith("The release is deterministic")
-    )
-    return replace(
-        found, rebuilt=decode(words, data, most, seed, lstm=lstm), limits=(*said, *ADDED)
-    )
+    limits = [one for one in found.limits if not one.startswith("The release is deterministic")]
+    rebuilt = recover_words(words, data, attack.most, attack.seed, lstm=lstm)
+    return replace(found, rebuilt=rebuilt, limits=(*limits, *LIMITS))
 
 
-def _prior(
-    prior: str,
-    words: PrivateWords,
-    data: Dataset,
-    most: int,
-    seed: int,
-    device: str,
-    progress: bool,
-) -> LSTMPrior | None:
-    if prior == "bigrams":
+def _lstm_prior(attack: WordAttack, words: PrivateWords, data: Dataset) -> LSTMPrior | None:
+    if attack.prior == "bigrams":
         return None
-    codes, lengths = attackers_words(words, data, most, seed)
-    if prior == "lstm":
-        return LSTMPrior.learn(
-            codes, lengths, len(words.vocabulary), device=device, progress=progress
-        )
-    if not Path(prior).is_dir():
+    codes, lengths = attacker_texts(words, data, attack.most, attack.seed)
+    if attack.prior == "lstm":
+        size, progress = len(words.vocabulary), attack.progress
+        return LSTMPrior.learn(codes, lengths, size, device=attack.device, progress=progress)
+    if not Path(attack.prior).is_dir():
         raise PrivetError(
-            f"--prior {prior} is neither bigrams nor lstm nor a folder that  privet lm train  wrote."
+            f"--prior {attack.prior} is neither bigrams nor lstm nor a folder that  "
+            "privet lm train  wrote."
         )
-    return LSTMPrior.read(Path(prior), words.vocabulary, codes, device)
+    return LSTMPrior.read(Path(attack.prior), words.vocabulary, codes, attack.device)
 
 
-def _point(epsilon: float, found: Audit) -> Point:
+def _figures(epsilon: float, found: Audit) -> EpsilonFigures:
     private, utility = (
-        {r.attribute: r.worst.score for r in found.readings if r.role == role}
+        {
+            reading.attribute: reading.worst.score
+            for reading in found.readings
+            if reading.role == role
+        }
         for role in ("private", "utility")
     )
     recovered = {one.decoder: one.figures["words"] for one in found.rebuilt}
-    return Point(
-        epsilon, private, utility, recovered, found.rebuilt[-1].value if found.rebuilt else 0.0
-    )
+    stays = found.rebuilt[-1].value if found.rebuilt else 0.0
+    return EpsilonFigures(epsilon, private, utility, recovered, stays)
 
 
 def without_marks(data: Dataset, vocabulary: Vocabulary) -> Dataset:
@@ -289,9 +318,7 @@ def without_marks(data: Dataset, vocabulary: Vocabulary) -> Dataset:
     return replace(data, records=np.array(lines, dtype=object))
 
 
-def _write_statistics(folder: Path, found: Statistics, name: str) -> None:
-    from privet.language.private_words.page import statistics_page
-
+def _write_statistics(folder: Path, found: WordStatistics, name: str) -> None:
     writable_folder(folder)
     table = {
         "word": list(found.words),
@@ -301,6 +328,10 @@ def _write_statistics(folder: Path, found: Statistics, name: str) -> None:
         "distance": found.distance,
         "becomes": [" ".join(words) for words in found.examples],
     }
-    with replacing(folder / "words.parquet") as temporary:
-        pq.write_table(pa.table(table), temporary, compression="zstd")
+    _write_table(folder / "words.parquet", pa.table(table))
     write_text(folder / "words.html", statistics_page(found, name))
+
+
+def _write_table(path: Path, table: Any) -> None:
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")

@@ -2,9 +2,9 @@
 
     M(w) = the word nearest to v(w) + z,   z of density ~ exp(-epsilon |z|)
 
-that is, a direction that is uniform and a length of the law Gamma(d, 1 / epsilon), d the length of
-the vectors. Moving a point by r changes the density by at most exp(epsilon r), and choosing the
-nearest word looks at nothing else, so for all words w, w', u
+that is, the direction of z is uniform and its length is distributed as Gamma(d, 1 / epsilon), with
+d the length of the vectors. Moving a point by r changes the density by at most exp(epsilon r), and
+choosing the nearest word depends on nothing else, so for all words w, w', u
 
     P(M(w) = u) <= exp(epsilon |v(w) - v(w')|) P(M(w') = u):
 
@@ -13,9 +13,9 @@ multiply: epsilon times the *sum* of the distances, word by word. How many words
 hidden.
 
 Source: Feyisetan, Balle, Drake and Diethe, Privacy- and utility-preserving textual analysis via
-calibrated multivariate perturbations, WSDM 2020; the law of the noise: Wu, Li, Kumar, Chaudhuri,
-Jha and Naughton, Bolt-on differential privacy for scalable stochastic gradient descent-based
-analytics, SIGMOD 2017.
+calibrated multivariate perturbations, WSDM 2020; the distribution of the noise: Wu, Li, Kumar,
+Chaudhuri, Jha and Naughton, Bolt-on differential privacy for scalable stochastic gradient
+descent-based analytics, SIGMOD 2017.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from privet.release.noise import Noise
 from privet.release.release import Release
 
 GROUP = 32
-"""Words whose highest score is kept in the first pass; the second pass looks at one group only."""
+"""Points whose highest score is kept in the first pass; the second pass looks at one group only."""
 ROWS = {"cpu": 384, "cuda": 8192}
 """Points looked up at a time."""
 BLOCK = {"cpu": 1024, "cuda": 32768}
 """Words they are compared with at a time: on a CPU, scores that stay in a core's cache."""
-AT_ONCE = 1 << 14
-"""Words whose noise is held at a time."""
+WORDS_AT_ONCE = 1 << 14
+"""Words whose noise is held in memory at a time."""
 NEVER = -1e30
 """The score of a row that is no word."""
 
@@ -54,20 +54,12 @@ NEVER = -1e30
 def unit_noise(n: int, d: int, seed: int | None = None) -> Array:
     """n draws of density ~ exp(-|z|) in d dimensions, float32; from the operating system's
     generator where there is no seed."""
-    seeds = (
-        [None, None] if seed is None else np.random.SeedSequence(seed).generate_state(2).tolist()
-    )
+    seeds = [None] * 2 if seed is None else np.random.SeedSequence(seed).generate_state(2).tolist()
     direction = _normal(n * d, seeds[0]).reshape(n, d)
-    length = gammaincinv(
-        d,
-        Noise("uniform", (), 1.0)
-        .draw(n, seed=seeds[1])
-        .astype(np.float64)
-        .clip(2.0**-25, 1 - 2.0**-25),
-    )
-    return np.asarray(
-        direction * (length / np.linalg.norm(direction, axis=1)).astype(np.float32)[:, None]
-    )
+    uniform = Noise("uniform", (), 1.0).draw(n, seed=seeds[1]).astype(np.float64)
+    length = gammaincinv(d, uniform.clip(2.0**-25, 1 - 2.0**-25))
+    scale = (length / np.linalg.norm(direction, axis=1)).astype(np.float32)
+    return np.asarray(direction * scale[:, None])
 
 
 def _normal(count: int, seed: int | None) -> Array:
@@ -79,54 +71,52 @@ def _normal(count: int, seed: int | None) -> Array:
     """
     half = -(-count // 2)
     raw = os.urandom(8 * half) if seed is None else np.random.default_rng(seed).bytes(8 * half)
-    uniform = (
-        (np.frombuffer(raw, dtype=np.uint32) >> np.uint32(8)).astype(np.float32) + np.float32(0.5)
-    ) * np.float32(2.0**-24)
+    bits = (np.frombuffer(raw, dtype=np.uint32) >> np.uint32(8)).astype(np.float32)
+    uniform = (bits + np.float32(0.5)) * np.float32(2.0**-24)
     length, angle = np.sqrt(-2 * np.log(uniform[:half])), np.float32(2 * np.pi) * uniform[half:]
     return np.concatenate([length * np.cos(angle), length * np.sin(angle)])[:count]
 
 
-class Nearest:
+class NearestPoint:
     """Which of many points is nearest, exactly: |y - p|^2 is least where y . p - |p|^2 / 2 is
     largest, one matrix product.
 
     The product is made block by block into one buffer; only the highest score of every 32 points is
     kept, and the 32 with the highest of all are looked at again.
+
+    Parameters
+    ----------
+    points
+        float32 (n, d).
+    device
+        Where they are compared.
     """
 
     def __init__(self, points: Array, device: torch.device) -> None:
-        kind = "cpu" if device.type == "cpu" else "cuda"
-        self.rows, self.block, self.device = (
-            ROWS[kind],
-            min(BLOCK[kind], -(-len(points) // GROUP) * GROUP),
-            device,
-        )
-        full = -(-len(points) // self.block) * self.block
-        table = torch.zeros(full, points.shape[1] + 1)
-        table[: len(points), :-1] = torch.from_numpy(points)
-        table[: len(points), -1] = torch.from_numpy(-(points.astype(np.float64) ** 2).sum(1) / 2)
-        table[len(points) :, -1] = NEVER
+        kind, n = "cpu" if device.type == "cpu" else "cuda", len(points)
+        self.rows, self.device = ROWS[kind], device
+        self.block = min(BLOCK[kind], -(-n // GROUP) * GROUP)
+        table = torch.zeros(-(-n // self.block) * self.block, points.shape[1] + 1)
+        table[:n, :-1] = torch.from_numpy(points)
+        table[:n, -1] = torch.from_numpy(-(points.astype(np.float64) ** 2).sum(1) / 2)
+        table[n:, -1] = NEVER
         self.table = table.to(device)
 
     def __call__(self, y: Tensor) -> Tensor:
         """Rows (n, d) to the indices of the nearest points (n,)."""
         y = torch.cat([y.to(self.device), torch.ones(len(y), 1, device=self.device)], 1)
-        found = [self._some(y[start : start + self.rows]) for start in range(0, len(y), self.rows)]
-        return torch.cat(found) if found else torch.zeros(0, dtype=torch.int64, device=self.device)
+        return torch.cat([self._nearest(rows) for rows in torch.split(y, self.rows)])
 
-    def _some(self, y: Tensor) -> Tensor:
-        across, groups = y.T.contiguous(), self.block // GROUP
+    def _nearest(self, y: Tensor) -> Tensor:
+        transposed, groups = y.T.contiguous(), self.block // GROUP
         scores = torch.empty(self.block, len(y), device=self.device)
         highest = torch.empty(len(self.table) // GROUP, len(y), device=self.device)
-        for place in range(len(self.table) // self.block):
-            torch.mm(self.table[place * self.block : (place + 1) * self.block], across, out=scores)
-            torch.amax(
-                scores.view(groups, GROUP, -1),
-                1,
-                out=highest[place * groups : (place + 1) * groups],
-            )
+        blocks = torch.split(self.table, self.block)
+        for block, best in zip(blocks, torch.split(highest, groups), strict=True):
+            torch.mm(block, transposed, out=scores)
+            torch.amax(scores.view(groups, GROUP, -1), 1, out=best)
         group = highest.max(0).indices
-        close = self.table.view(len(highest), -1).index_select(0, group).view(len(y), GROUP, -1)
+        close = self.table.view(len(highest), GROUP, y.shape[1]).index_select(0, group)
         return group * GROUP + (close * y.unsqueeze(1)).sum(2).argmax(1)
 
 
@@ -134,47 +124,46 @@ class Nearest:
 class PrivateWords:
     """The mechanism with its vocabulary.
 
-    >>> words = PrivateWords(Vocabulary.of(["tea", "coffee", "car"], np.array([[0.0, 1], [0.1, 1], [5, -3]])), epsilon=10.0)
+    >>> vectors = np.array([[0.0, 1], [0.1, 1], [5, -3]])
+    >>> words = PrivateWords(Vocabulary.of(["tea", "coffee", "car"], vectors), epsilon=10.0)
     >>> words.privatize(["Tea, coffee; car!"], seed=5)
     ['tea tea car']
     """
 
     vocabulary: Vocabulary
     epsilon: float
+    """The smaller it is, the more words change."""
     device: str = "cpu"
+    """cpu, cuda or auto."""
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
 
     @cached_property
-    def nearest(self) -> Nearest:
-        return Nearest(self.vocabulary.points, pick(self.device))
+    def nearest(self) -> NearestPoint:
+        return NearestPoint(self.vocabulary.points, pick(self.device))
 
     def change(self, codes: Array, seed: int | None = None) -> Array:
         """One draw of the mechanism for every code. A seed is for tests and for repeating a figure,
         not for texts that leave."""
-        out = np.empty(len(codes), dtype=np.int64)
-        for start in range(0, len(codes), AT_ONCE):
-            some = codes[start : start + AT_ONCE]
-            own = (
-                None
-                if seed is None
-                else int(np.random.SeedSequence([seed, start]).generate_state(1)[0])
-            )
-            noise = unit_noise(len(some), self.vocabulary.dimension, own) / np.float32(self.epsilon)
-            out[start : start + AT_ONCE] = (
-                self.nearest(torch.from_numpy(self.vocabulary.points[some] + noise)).cpu().numpy()
-            )
+        out, points = np.empty(len(codes), dtype=np.int64), self.vocabulary.points
+        for start in range(0, len(codes), WORDS_AT_ONCE):
+            part = slice(start, start + WORDS_AT_ONCE)
+            here = None
+            if seed is not None:
+                here = int(np.random.SeedSequence([seed, start]).generate_state(1)[0])
+            noise = unit_noise(len(codes[part]), points.shape[1], here) / np.float32(self.epsilon)
+            out[part] = self.nearest(torch.from_numpy(points[codes[part]] + noise)).cpu().numpy()
         return out
 
     def privatize(self, texts: Sequence[object], seed: int | None = None) -> list[str]:
+        """The texts with every word changed."""
         codes, lengths = self.vocabulary.codes(texts)
         return self.vocabulary.texts(self.change(codes, seed), lengths)
 
     def release(self, private: Sequence[str] = (), longest: int = 64) -> Release:
         """The mechanism as a release of texts that an audit can attack: word ids to word ids, each
         text released once."""
-        schema = TextSchema(self.vocabulary.words, longest)
         settings = {"epsilon": self.epsilon}
         card = {
             "method": "words",
@@ -182,37 +171,38 @@ class PrivateWords:
             "settings": settings,
             "private": list(private),
         }
-        return Release(schema, ("words", settings), _Words(self), None, card)
+        schema = TextSchema(self.vocabulary.words, longest)
+        return Release(schema, ("words", settings), _WordsNetwork(self), None, card)
 
 
 def check_epsilon(epsilon: float) -> None:
+    """Raise an error where epsilon is no number above 0."""
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise PrivetError(
-            f"An epsilon of {epsilon:g} is no amount of noise: give a number above 0; the smaller it is, the more words change "
-            "(near 0 every word becomes any word)."
+            f"An epsilon of {epsilon:g} is no amount of noise: give a number above 0; the smaller "
+            "it is, the more words change (near 0 every word becomes any word)."
         )
 
 
-class _Words(nn.Module):
-    """Noise here comes from torch's generator: this is for attackers, who may know it; texts that
-    leave go through `change`."""
+class _WordsNetwork(nn.Module):
+    """The mechanism for attackers, with noise from torch's generator, which they may know; texts
+    that leave go through `change`."""
 
     def __init__(self, words: PrivateWords) -> None:
         super().__init__()
         self.register_buffer("points", torch.from_numpy(words.vocabulary.points), persistent=False)
         self.words, self.shape = words, (None,)
-        self._nearest: Nearest | None = None
+        self._nearest: NearestPoint | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         points = self.get_buffer("points")
         if self._nearest is None or self._nearest.device != points.device:
-            self._nearest = Nearest(self.words.vocabulary.points, points.device)
-        there, out = x != PAD, x.clone()
-        start = points[x[there] - 1]
+            self._nearest = NearestPoint(self.words.vocabulary.points, points.device)
+        is_word, out = x != PAD, x.clone()
+        start = points[x[is_word] - 1]
         direction = torch.randn_like(start)
-        length = torch._standard_gamma(
-            torch.full((len(start), 1), float(start.shape[1]), device=start.device)
-        )
+        shape = torch.full((len(start), 1), float(start.shape[1]), device=start.device)
+        length = torch._standard_gamma(shape)
         noise = direction / direction.norm(dim=1, keepdim=True) * length / self.words.epsilon
-        out[there] = self._nearest(start + noise) + 1
+        out[is_word] = self._nearest(start + noise) + 1
         return out

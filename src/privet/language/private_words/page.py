@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from privet.evidence.figures import Figure
 from privet.evidence.formatting import percent, times_in_100
-from privet.language.private_words.attacks import Point
-from privet.language.private_words.statistics import Statistics
+from privet.language.private_words.attacks import EpsilonFigures
+from privet.language.private_words.statistics import WordStatistics
 from privet.reporting.plot import Axis, Bin, Plot, histogram
 from privet.reporting.plot import Point as Mark
 
@@ -39,7 +39,7 @@ Line = Sequence[Mark]
 """Points of a plot, epsilon across."""
 
 
-def statistics_page(found: Statistics, name: str) -> str:
+def statistics_page(found: WordStatistics, name: str) -> str:
     from privet.reporting.page import jinja
 
     low, high = (float(np.quantile(found.critical, q)) for q in (0.01, 0.99))
@@ -86,7 +86,7 @@ def statistics_page(found: Statistics, name: str) -> str:
     )
 
 
-def curve_page(points: Sequence[Point], raw: Mapping[str, Figure], name: str) -> str:
+def curve_page(points: Sequence[EpsilonFigures], raw: Mapping[str, Figure], name: str) -> str:
     """What is read, kept and recovered against epsilon."""
     from privet.reporting.page import jinja
 

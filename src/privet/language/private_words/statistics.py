@@ -5,8 +5,8 @@ A noisy point v + z / epsilon lies in the cell of v, the points that are nearest
 
     epsilon > max over w of  2 z . (w - v) / |w - v|^2,
 
-so one draw of z tells for every epsilon at once whether the word stays: the share that stays is the
-distribution function of these critical values, and the epsilon for a wanted share is their
+so one draw of z decides for every epsilon at once whether the word stays: the share that stays is
+the distribution function of these critical values, and the epsilon for a wanted share is their
 quantile. The two statistics, N_w and S_w, are those of Feyisetan, Balle, Drake and Diethe (WSDM
 2020).
 """
@@ -25,12 +25,10 @@ from privet.data.word_vectors import Vocabulary
 from privet.language.private_words.mechanism import PrivateWords, check_epsilon, unit_noise
 from privet.nets.device import pick
 
-TARGETS = ("stay", "distinct")
-
 
 @dataclass(frozen=True, eq=False)
-class Statistics:
-    """Of some words, each changed `draws` times."""
+class WordStatistics:
+    """What happens to some words, each changed `draws` times."""
 
     epsilon: float
     draws: int
@@ -42,11 +40,11 @@ class Statistics:
     distinct: Array
     """S_w: how many words it became."""
     distance: Array
-    """How far away the words it became lie, on average."""
+    """The mean distance of the words it became."""
     critical: Array
     """(words, draws): the epsilon above which the word would have stayed in that draw."""
     examples: tuple[tuple[str, ...], ...]
-    """The words it became most often, itself left out."""
+    """The words it became most often, without itself."""
 
     @property
     def stay(self) -> float:
@@ -57,6 +55,13 @@ class Statistics:
     def support(self) -> float:
         """How many words one becomes, over the words of the texts."""
         return float(np.average(self.distinct, weights=self.count))
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"At epsilon {self.epsilon:.4g}, {self.stay:.0%} of words stay, and one becomes "
+            f"{self.support:.0f} in {self.draws} draws."
+        )
 
     def stay_at(self, epsilons: Array) -> Array:
         """The share of words of the texts that would stay at other epsilons, from the same
@@ -70,36 +75,36 @@ class Statistics:
         return float(order[min(int(np.searchsorted(shares, stay)), len(order) - 1)])
 
     def _by_critical(self) -> tuple[Array, Array]:
-        weights = np.repeat(
-            self.count / self.count.sum() / self.critical.shape[1], self.critical.shape[1]
-        )
+        """Critical values in ascending order, and the share of words that stays above each."""
+        draws = self.critical.shape[1]
+        weights = np.repeat(self.count / self.count.sum() / draws, draws)
         order = np.argsort(self.critical, axis=None)
         return self.critical.ravel()[order], np.cumsum(weights[order])
 
 
-def statistics(
+def word_statistics(
     words: PrivateWords, codes: Array, most: int = 500, draws: int = 100, seed: int = 0
-) -> Statistics:
+) -> WordStatistics:
     """Statistics of the most frequent known words among `codes`, at most `most` of them."""
-    found, often = frequent(codes[codes > 0], most, len(words.vocabulary))
-    if not len(found):
+    frequent, count = most_frequent(codes, most)
+    if not len(frequent):
         raise PrivetError("The texts have no words with a vector: nothing can be said about them.")
-    d = words.vocabulary.dimension
-    became = words.change(np.repeat(found, draws), seed).reshape(len(found), draws)
-    noise = unit_noise(len(found) * draws, d, seed + 1).reshape(len(found), draws, d)
-    critical = critical_epsilons(words.vocabulary, found, noise, words.device)
-    points = words.vocabulary.points
-    return Statistics(
+    vocabulary, shape = words.vocabulary, (len(frequent), draws)
+    became = words.change(np.repeat(frequent, draws), seed).reshape(shape)
+    noise = unit_noise(len(frequent) * draws, vocabulary.dimension, seed + 1).reshape(*shape, -1)
+    moved = vocabulary.points[became] - vocabulary.points[frequent][:, None]
+    return WordStatistics(
         words.epsilon,
         draws,
-        tuple(words.vocabulary.written[found]),
-        often.astype(float),
-        (became == found[:, None]).mean(1),
+        tuple(vocabulary.word_of_code[frequent]),
+        count.astype(float),
+        (became == frequent[:, None]).mean(1),
         distinct(became),
-        np.linalg.norm(points[became] - points[found][:, None], axis=2).mean(1),
-        critical,
+        np.linalg.norm(moved, axis=2).mean(1),
+        critical_epsilons(vocabulary, frequent, noise, words.device),
         tuple(
-            _commonest(row, code, words.vocabulary) for row, code in zip(became, found, strict=True)
+            tuple(vocabulary.word_of_code[most_frequent(row[row != code], 5, least=0)[0]])
+            for row, code in zip(became, frequent, strict=True)
         ),
     )
 
@@ -109,12 +114,11 @@ def distinct(codes: Array) -> Array:
     return np.asarray(1 + (np.diff(np.sort(codes, axis=1), axis=1) != 0).sum(1))
 
 
-def frequent(codes: Array, most: int, size: int) -> tuple[Array, Array]:
-    """The commonest codes and how often they occur."""
-    counts = np.bincount(codes, minlength=size)
+def most_frequent(codes: Array, most: int, least: int = 1) -> tuple[Array, Array]:
+    """The commonest codes from `least` on, and how often they occur."""
+    present, counts = np.unique(codes[codes >= least], return_counts=True)
     order = np.argsort(-counts, kind="stable")[:most]
-    order = order[counts[order] > 0]
-    return order, counts[order]
+    return present[order], counts[order]
 
 
 def critical_epsilons(
@@ -131,51 +135,48 @@ def critical_epsilons(
     for row, (code, z) in enumerate(zip(codes.tolist(), noise, strict=True)):
         away = points - points[code]
         away *= 2 / away.square().sum(1, keepdim=True).clamp(min=1e-12)  # a row of zeros stays one
-        out[row] = (
-            (torch.from_numpy(z).to(where) @ away.T).amax(1).clamp(min=0).double().cpu().numpy()
-        )
+        critical = (torch.from_numpy(z).to(where) @ away.T).amax(1).clamp(min=0)
+        out[row] = critical.double().cpu().numpy()
     return out
 
 
-def suggest(
+def suggest_epsilon(
     words: PrivateWords, codes: Array, target: str, most: int = 200, draws: int = 100, seed: int = 0
-) -> tuple[float, Statistics]:
+) -> tuple[float, WordStatistics]:
     """The epsilon for a target such as `stay=0.3` (share of words that stay) or `distinct=40`
-    (words that one becomes in `draws` draws)."""
+    (words that one becomes in `draws` draws), and what it does."""
     name, wanted = read_target(target, draws)
-    found = statistics(words, codes, most, draws, seed)
+
+    def support(epsilon: float) -> float:
+        frequent, counts = most_frequent(codes, most)
+        became = replace(words, epsilon=epsilon).change(np.repeat(frequent, draws), seed)
+        return float(np.average(distinct(became.reshape(-1, draws)), weights=counts))
+
     if name == "stay":
-        epsilon = found.epsilon_for(wanted)
+        epsilon = word_statistics(words, codes, most, draws, seed).epsilon_for(wanted)
     else:
-        often, counts = frequent(codes[codes > 0], most, len(words.vocabulary))
-        repeated = np.repeat(often, draws)
-
-        def support(epsilon: float) -> float:
-            became = (
-                replace(words, epsilon=epsilon).change(repeated, seed).reshape(len(often), draws)
-            )
-            return float(np.average(distinct(became), weights=counts))
-
         epsilon = _bisect(support, wanted, words.epsilon)
     check_epsilon(epsilon)
-    return epsilon, statistics(replace(words, epsilon=epsilon), codes, most, draws, seed)
+    return epsilon, word_statistics(replace(words, epsilon=epsilon), codes, most, draws, seed)
 
 
 def read_target(target: str, draws: int = 100) -> tuple[str, float]:
-    """
+    """The name and the number of a target.
+
     >>> read_target("stay=0.3")
     ('stay', 0.3)
     """
     name, _, value = target.partition("=")
+    low, high = {"stay": (0, 1), "distinct": (1, draws)}.get(name, (0, 0))
     try:
         wanted = float(value)
     except ValueError:
         wanted = float("nan")
-    high = 1 if name == "stay" else draws
-    if name not in TARGETS or not (0 if name == "stay" else 1) < wanted < high:
+    if not low < wanted < high:
         raise PrivetError(
-            f"--target {target} is not a target: say stay=0.3 for a share of words that stay themselves, between 0 and 1, or distinct=40 "
-            f"for how many words one becomes in {draws} draws."
+            f"--target {target} is not a target: say stay=0.3 for a share of words that stay "
+            "themselves, between 0 and 1, or distinct=40 for how many words one becomes in "
+            f"{draws} draws."
         )
     return name, wanted
 
@@ -186,20 +187,11 @@ def _bisect(
     """The epsilon at which `support`, which falls as epsilon grows, is `wanted`; on a logarithmic
     scale, from a bracket around `start`."""
     low, high = start, start
-    for _ in range(rounds):
-        if support(low) >= wanted:
-            break
+    while low > start / 2**rounds and support(low) < wanted:
         low /= 2
-    for _ in range(rounds):
-        if support(high) <= wanted:
-            break
+    while high < start * 2**rounds and support(high) > wanted:
         high *= 2
     for _ in range(rounds):
         middle = float(np.sqrt(low * high))
         low, high = (middle, high) if support(middle) > wanted else (low, middle)
     return float(np.sqrt(low * high))
-
-
-def _commonest(row: Array, code: int, vocabulary: Vocabulary, shown: int = 5) -> tuple[str, ...]:
-    others, counts = np.unique(row[row != code], return_counts=True)
-    return tuple(vocabulary.written[others[np.argsort(-counts, kind="stable")[:shown]]])

@@ -1,0 +1,144 @@
+"""Settings of a language model and of the privacy budget that its training may spend."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from privet.core.errors import PrivetError, unknown
+
+REGULARIZERS = ("none", "adversarial", "triplet", "dp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyBudget:
+    """How much privacy DP-SGD may spend, and in what steps."""
+
+    epsilon: float
+    delta: float
+    clip: float
+    """Norm to which a row's gradient is clipped."""
+    rate: float
+    """Probability with which each row is in a batch."""
+    steps: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < math.inf:
+            raise PrivetError(
+                f"An epsilon of {self.epsilon:g} cannot be spent: give a number above 0, such as "
+                "--epsilon 8."
+            )
+        if not 0 < self.delta < 1:
+            raise PrivetError(
+                f"A delta of {self.delta:g} is not a small probability: take about one in ten "
+                "times as many as there are texts."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings of a language model, its training and its regulariser."""
+
+    model: str = "lstm"
+    """lstm or gpt."""
+    tokens: str = "word"
+    """word or subword."""
+    vocabulary: int = 5000
+    """Most codes of the tokenizer."""
+    longest: int = 64
+    """Tokens in a row; longer texts are cut."""
+    width: int = 256
+    layers: int = 1
+    dropout: float = 0.2
+    epochs: int = 15
+    batch: int = 32
+    lr: float = 2e-3
+    regularizer: str = "none"
+    """none, adversarial, triplet or dp."""
+    weight: float = 1.0
+    """Of the privacy term, for adversarial and triplet."""
+    margin: float = 0.5
+    """For triplet."""
+    epsilon: float = 8.0
+    delta: float = 0.0
+    """For dp; 0 takes one in ten times as many as there are rows, at most 1e-5."""
+    clip: float = 1.0
+    """Norm to which a row's gradient is clipped, for dp."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.regularizer not in REGULARIZERS:
+            raise unknown("regularizer", self.regularizer, REGULARIZERS)
+        for name in ("vocabulary", "longest", "width", "layers", "epochs", "batch", "lr", "clip"):
+            if not getattr(self, name) > 0:
+                raise PrivetError(
+                    f"The setting {name} must be above 0, and {getattr(self, name)} is not."
+                )
+        if not 0 <= self.dropout < 1 or not 0 <= self.weight < math.inf or self.margin < 0:
+            raise PrivetError(
+                "Dropout lies between 0 and 1, and neither weight nor margin is below 0."
+            )
+        if self.regularizer == "dp":
+            self.budget(1)
+
+    @staticmethod
+    def from_options(
+        assignments: Sequence[str] = (), *, regularizer: str = "none", **options: Any
+    ) -> Settings:
+        """Settings from what a user gave: options that are None keep their default, and then come
+        `assignments` such as "width=128"."""
+        if options.get("weight") is not None and regularizer not in ("adversarial", "triplet"):
+            raise PrivetError(
+                f"--weight is for adversarial and triplet: the regulariser {regularizer} has none."
+            )
+        if options.get("epsilon") is not None and regularizer != "dp":
+            raise PrivetError("--epsilon is for --regularizer dp.")
+        given = {name: value for name, value in options.items() if value is not None}
+        return Settings(regularizer=regularizer, **given).updated(assignments)
+
+    @property
+    def label(self) -> str:
+        """The regulariser and its strength, as in "none", "triplet:0.5" or "dp:8"."""
+        strength = self.epsilon if self.regularizer == "dp" else self.weight
+        return "none" if self.regularizer == "none" else f"{self.regularizer}:{strength:g}"
+
+    def updated(self, assignments: Sequence[str]) -> Settings:
+        """The same with assignments such as "width=128" made."""
+        kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(self)}
+        changed: dict[str, Any] = {}
+        for assignment in assignments:
+            name, _, value = assignment.partition("=")
+            if name not in kinds:
+                raise unknown("setting", name, kinds)
+            try:
+                changed[name] = kinds[name](value)
+            except ValueError:
+                raise PrivetError(f"The setting {name} takes a number, not '{value}'.") from None
+        return replace(self, **changed)
+
+    def with_regularizer(self, label: str) -> Settings:
+        """The same with another regulariser, named as in `label`; without a strength its default
+        stays."""
+        name, _, strength = label.partition(":")
+        changed: dict[str, Any] = {}
+        try:
+            if strength:
+                changed["epsilon" if name == "dp" else "weight"] = float(strength)
+        except ValueError:
+            raise PrivetError(
+                f"'{label}' should be a regulariser and its strength, such as adversarial:1."
+            ) from None
+        return replace(self, regularizer=name, **changed)
+
+    def budget(self, rows: int) -> PrivacyBudget:
+        """What DP-SGD on so many rows of tokens may spend."""
+        rate = min(1.0, self.batch / rows)
+        return PrivacyBudget(
+            epsilon=self.epsilon,
+            delta=self.delta or min(1e-5, 1 / (10 * rows)),
+            clip=self.clip,
+            rate=rate,
+            steps=max(1, round(self.epochs / rate)),
+        )
