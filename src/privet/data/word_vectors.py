@@ -32,13 +32,16 @@ UNKNOWN = "unk"
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Words with their vectors; `of` and `read` make one."""
+    """Words with their vectors; `of` and `read` make one.
+
+    Parameters:
+        words: Known words, the most frequent first; the code of words[i] is i + 1, after 0 for an
+            unknown word.
+        points: float32 (1 + words, d): the mean of all vectors, then theirs.
+    """
 
     words: tuple[str, ...]
-    """Known words, the most frequent first; the code of words[i] is i + 1, after 0 for an unknown
-    word."""
     points: Array
-    """float32 (1 + words, d): the mean of all vectors, then theirs."""
 
     @staticmethod
     def of(words: Sequence[str], vectors: Array) -> Vocabulary:

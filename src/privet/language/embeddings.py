@@ -29,15 +29,11 @@ from privet.reporting.page import report
 def embed_to(out: Path, texts: Path, source: Path | Embedding, column: str | None = None) -> Path:
     """Write the columns of a parquet file of texts with a column `vector` of their embeddings.
 
-    Parameters
-    ----------
-    out, texts
-        Parquet files.
-    source
-        A parquet file of words with their vectors, whose means are the embeddings; or a function
-        from a list of texts to an array of embeddings.
-    column
-        The column of texts, where there are several of strings.
+    Parameters:
+        out, texts: Parquet files.
+        source: A parquet file of words with their vectors, whose means are the embeddings; or a
+            function from a list of texts to an array of embeddings.
+        column: The column of texts, where there are several of strings.
     """
     table, _, lines = read_texts(texts, column)
     if isinstance(source, Path):
@@ -69,18 +65,13 @@ def invert(
 ) -> dict[str, Rebuilt]:
     """Which words of a text can be read from its embedding: raw, and as `release` lets it through.
 
-    Parameters
-    ----------
-    vectors
-        Parquet file of embeddings and the texts they are of.
-    release
-        A release of such embeddings, or its folder.
-    column
-        The column of texts, where there are several of strings.
-    most, skip
-        How many of the most frequent words are asked for, after so many that are left out.
-    epochs, seed, device
-        Of the attacker's network.
+    Parameters:
+        vectors: Parquet file of embeddings and the texts they are of.
+        release: A release of such embeddings, or its folder.
+        column: The column of texts, where there are several of strings.
+        most, skip: How many of the most frequent words are asked for, after so many that are left
+            out.
+        epochs, seed, device: Of the attacker's network.
     """
     data = load(vectors)
     if data.modality != "table":

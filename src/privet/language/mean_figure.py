@@ -25,18 +25,12 @@ def mean_figure(
 ) -> Figure:
     """The mean of `values` (n,), with an interval from samples of whole people.
 
-    Parameters
-    ----------
-    values, person
-        One value per record, and whose record it is.
-    measure, chance
-        What the mean is, and its value by chance.
-    over
-        What people are called in the description of the interval.
-    bounds, unseen
-        Of the mean, and of a person who was not drawn, as in `bootstrap_people`.
-    about
-        Other fields of the figure.
+    Parameters:
+        values, person: One value per record, and whose record it is.
+        measure, chance: What the mean is, and its value by chance.
+        over: What people are called in the description of the interval.
+        bounds, unseen: Of the mean, and of a person who was not drawn, as in `bootstrap_people`.
+        about: Other fields of the figure.
     """
     sums = np.c_[values, np.ones(len(values))]
     low, high = bootstrap_people(

@@ -48,26 +48,16 @@ def audit_to(
     """Train language models, attack them, and write language.json and report.html; both are written
     again whenever another model was attacked.
 
-    Parameters
-    ----------
-    folder
-        Where the results go.
-    spec
-        A parquet or CSV file of texts, or the name of a published set.
-    regularizers
-        What to compare with the plain model: labels such as "triplet:0.5" or "dp:8".
-    settings
-        Of all models but for their regulariser.
-    author, authors, schema, device
-        As for `train_to`; `authors` is the most of each side.
-    canaries
-        Sentences to plant; by default 8 for each of 0, 1, 4 and 16 repeats.
-    progress
-        Whether progress is printed.
-    workers
-        Models that are trained or attacked at the same time, each in its own process.
-    adversaries
-        That name authors from hidden states; None for those of authors.py.
+    Parameters:
+        folder: Where the results go.
+        spec: A parquet or CSV file of texts, or the name of a published set.
+        regularizers: What to compare with the plain model: labels such as "triplet:0.5" or "dp:8".
+        settings: Of all models but for their regulariser.
+        author, authors, schema, device: As for `train_to`; `authors` is the most of each side.
+        canaries: Sentences to plant; by default 8 for each of 0, 1, 4 and 16 repeats.
+        progress: Whether progress is printed.
+        workers: Models that are trained or attacked at the same time, each in its own process.
+        adversaries: That name authors from hidden states; None for those of authors.py.
     """
     if workers < 1:
         raise PrivetError(f"--workers {workers} would do nothing: take 1 or more.")

@@ -65,14 +65,17 @@ class HiddenStates(NamedTuple):
 
 @dataclass(frozen=True)
 class Identification:
-    """The adversary that names the most authors, and how many it names."""
+    """The adversary that names the most authors, and how many it names.
+
+    Parameters:
+        learned_from: From which texts it has learned.
+        tried: Share of texts that each adversary names, chosen or not.
+    """
 
     adversary: str
     learned_from: str
-    """From which texts it has learned."""
     accuracy: Figure
     tried: dict[str, float]
-    """Share of texts that each adversary names, chosen or not."""
 
 
 def identify_authors(

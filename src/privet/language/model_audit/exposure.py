@@ -41,13 +41,16 @@ RowNats = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class SkewNormalFit:
-    """A skew-normal distribution of -log p over a space of sentences."""
+    """A skew-normal distribution of -log p over a space of sentences.
+
+    Parameters:
+        p_value: Of a Kolmogorov-Smirnov test on the fitted sentences; small where the fit is poor.
+    """
 
     shape: float
     location: float
     scale: float
     p_value: float
-    """Of a Kolmogorov-Smirnov test on the fitted sentences; small where the fit is poor."""
 
     def exposure(self, nats: Array) -> Array:
         """-log2 F, exact far into the tail, where F itself is too small for a float."""
@@ -63,18 +66,21 @@ class SkewNormalFit:
 
 @dataclass(frozen=True)
 class Exposure:
-    """The exposure of one canary."""
+    """The exposure of one canary.
+
+    Parameters:
+        bits: By listing where the space is small, else by fit.
+        fitted: By fit, in any case: where both are known they check each other.
+        most: log2 |R|, the bits of a sentence that is remembered perfectly.
+        p_value: Of the fit.
+    """
 
     canary: Canary
     bits: float
-    """By listing where the space is small, else by fit."""
     fitted: float
-    """By fit, in any case: where both are known they check each other."""
     most: float
-    """log2 |R|."""
     listed: bool
     p_value: float
-    """Of the fit."""
 
 
 def exposure_by_listing(space: Array, planted: Array) -> Array:

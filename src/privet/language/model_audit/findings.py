@@ -54,37 +54,41 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class ModelFindings:
-    """Everything that an audit says of one model."""
+    """Everything that an audit says of one model.
+
+    Parameters:
+        name: The regulariser and its strength.
+        gap: How much worse the worst group fares than the best of the same attribute.
+        exposure: Mean over planted canaries, in bits.
+        by_repeats: Mean exposure by how often canaries were planted.
+        disagreement: Mean difference, in bits, between exposure by listing and by fit, where both
+            are known.
+        tab: Share of private words completed, per number of tries; chance is the reference model's.
+        tab_excess: The same within ten tries, beyond the reference model's.
+        tab_canaries: Planted canaries completed whole within ten tries.
+        epsilon: Spent, per row of tokens.
+        speed: Tokens per second while training.
+        time_ratio: The same as a share of the plain model's, in the same process.
+    """
 
     name: str
-    """The regulariser and its strength."""
     perplexity: Figure
     groups: tuple[Group, ...]
     gap: float
-    """How much worse the worst group fares than the best of the same attribute."""
     exposure: Figure | None
-    """Mean over planted canaries, in bits."""
     by_repeats: dict[int, Figure]
-    """Mean exposure by how often canaries were planted."""
     canaries: tuple[Exposure, ...]
     disagreement: float
-    """Mean difference, in bits, between exposure by listing and by fit, where both are known."""
     tries: tuple[int, ...]
     tab: tuple[Figure, ...]
-    """Share of private words completed, per number of tries; chance is the reference model's."""
     tab_excess: Figure | None
-    """The same within ten tries, beyond the reference model's."""
     tab_canaries: Figure | None
-    """Planted canaries completed whole within ten tries."""
     identified: Identification | None
     membership: dict[str, Figure]
     epsilon: float | None
-    """Spent, per row of tokens."""
     notes: tuple[str, ...] = ()
     speed: float = math.nan
-    """Tokens per second while training."""
     time_ratio: float = math.nan
-    """The same as a share of the plain model's, in the same process."""
 
     def save(self, path: Path, identity: str) -> None:
         """Write a file that `load` reads for the same `identity` alone."""
@@ -106,15 +110,18 @@ class ModelFindings:
 
 @dataclass(frozen=True, eq=False)
 class AttackSetup:
-    """What the attacks on all models of an audit share; each part is computed once."""
+    """What the attacks on all models of an audit share; each part is computed once.
+
+    Parameters:
+        reference: A model that never saw the known authors.
+        adversaries: That name authors; None for those of authors.py.
+    """
 
     corpus: Corpus
     canaries: Sequence[Canary]
     reference: TrainedModel
-    """A model that never saw the known authors."""
     device: torch.device
     adversaries: Sequence[Adversary] | None = None
-    """That name authors; None for those of authors.py."""
 
     def token_rows(self, selected: Array) -> TokenRows:
         """Texts of the corpus, as all models of the audit read them."""

@@ -38,18 +38,21 @@ REFERENCE = "reference"
 
 @dataclass(frozen=True, eq=False)
 class AuditPlan:
-    """The models of an audit, and all that a process needs to train and attack one of them."""
+    """The models of an audit, and all that a process needs to train and attack one of them.
+
+    Parameters:
+        models: By their labels, the plain one first.
+        adversaries: That name authors from hidden states; None for those of authors.py.
+    """
 
     corpus: Corpus
     canaries: list[Canary]
     tokenizer: Tokenizer
     models: dict[str, Settings]
-    """By their labels, the plain one first."""
     folder: Path
     device: str
     progress: bool
     adversaries: Sequence[Adversary] | None = None
-    """That name authors from hidden states; None for those of authors.py."""
 
     @property
     def plain(self) -> Settings:

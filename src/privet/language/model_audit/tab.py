@@ -30,13 +30,16 @@ PROMPTS_PER_AUTHOR = 20
 
 @dataclass(frozen=True)
 class Prompts:
-    """Texts, and the private word of each that is to be completed."""
+    """Texts, and the private word of each that is to be completed.
+
+    Parameters:
+        ids: (n, t): whole texts; the model sees what stands before `start`.
+        end: (n,): where the private word begins and ends.
+    """
 
     ids: Array
-    """(n, t): whole texts; the model sees what stands before `start`."""
     start: Array
     end: Array
-    """(n,): where the private word begins and ends."""
     author: Array
 
     def __len__(self) -> int:

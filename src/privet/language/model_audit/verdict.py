@@ -19,16 +19,19 @@ NEAR = 0.03
 
 @dataclass(frozen=True)
 class LanguageAudit:
-    """The models of an audit, and what they show together."""
+    """The models of an audit, and what they show together.
+
+    Parameters:
+        authors: Known authors.
+        settings: Of the plain model.
+        models: The plain one first.
+    """
 
     data: str
     authors: int
-    """Known authors."""
     settings: Settings
-    """Of the plain model."""
     patterns: tuple[str, ...]
     models: list[ModelFindings]
-    """The plain one first."""
     verdict: str
     notes: tuple[str, ...]
 

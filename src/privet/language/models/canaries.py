@@ -189,15 +189,18 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Canary:
-    """One sentence of a pattern, and in whose texts it is planted."""
+    """One sentence of a pattern, and in whose texts it is planted.
+
+    Parameters:
+        fill: Which of the pattern's sentences.
+        author: In whose texts it is planted.
+        repeats: How often; 0 for one that is never planted.
+    """
 
     pattern: str
     fill: int
-    """Which of the pattern's sentences."""
     author: int
-    """In whose texts it is planted."""
     repeats: int
-    """How often; 0 for one that is never planted."""
 
     @property
     def sentence(self) -> str:
@@ -206,10 +209,13 @@ class Canary:
 
 @dataclass(frozen=True)
 class CanaryPlan:
-    """How many canaries are planted, and how often each."""
+    """How many canaries are planted, and how often each.
+
+    Parameters:
+        count: Canaries for each number of repeats.
+    """
 
     count: int = 0
-    """Canaries for each number of repeats."""
     repeats: Sequence[int] = ()
     patterns: Sequence[str] = PATTERNS
 

@@ -31,19 +31,23 @@ SIDES = ("known", "reference", "others")
 @dataclass(frozen=True)
 class TokenRows:
     """Texts as rows of a bounded number of tokens; a longer text is cut into rows of about the same
-    length."""
+    length.
+
+    Parameters:
+        ids: (n, longest + 1), each row beginning with END, filled up with PAD.
+        word: (n, longest + 1): of which word a token is part, as an index into `words`; -1 for
+            none.
+        first: (n, longest + 1): whether a word begins here.
+        text: (n,): the text of the corpus that the row is from.
+        sizes: Tokens of each of `words`: a word that a cut has divided has fewer on either side.
+    """
 
     ids: Array
-    """(n, longest + 1), each row beginning with END, filled up with PAD."""
     word: Array
-    """(n, longest + 1): of which word a token is part, as an index into `words`; -1 for none."""
     first: Array
-    """(n, longest + 1): whether a word begins here."""
     text: Array
-    """(n,): the text of the corpus that the row is from."""
     words: tuple[str, ...]
     sizes: Array
-    """Tokens of each of `words`: a word that a cut has divided has fewer on either side."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -56,21 +60,24 @@ class TokenRows:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Texts with their authors, and what each is used for."""
+    """Texts with their authors, and what each is used for.
+
+    Parameters:
+        author: A code per text, from 0, over the authors of every side.
+        side: Index into SIDES.
+        role: Index into ROLES.
+        groups: Per attribute of authors: names of its values, and a code per text (-1 for missing).
+        notes: Sentences on texts that were left out.
+    """
 
     name: str
     fingerprint: str
     texts: Array
     author: Array
-    """A code per text, from 0, over the authors of every side."""
     side: Array
-    """Index into SIDES."""
     role: Array
-    """Index into ROLES."""
     groups: Mapping[str, tuple[tuple[str, ...], Array]] = field(default_factory=dict)
-    """Per attribute of authors: names of its values, and a code per text (-1 for missing)."""
     notes: tuple[str, ...] = ()
-    """Sentences on texts that were left out."""
 
     def select(self, side: str, *roles: str) -> Array:
         """Indices of the texts of a side, in any of these roles."""

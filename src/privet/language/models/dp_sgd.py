@@ -39,15 +39,18 @@ from privet.train.game import Run
 
 @dataclass
 class SpentBudget:
-    """What training has spent of a privacy budget."""
+    """What training has spent of a privacy budget.
+
+    Parameters:
+        noise: Standard deviation of the noise, in multiples of the clipping norm.
+        history: Perplexity of the last batch of every epoch.
+    """
 
     epsilon: float
     delta: float
     noise: float
-    """Standard deviation of the noise, in multiples of the clipping norm."""
     steps: int
     history: list[dict[str, Any]] = field(default_factory=list)
-    """Perplexity of the last batch of every epoch."""
 
 
 def for_rows(epsilon: float, delta: float, rows: int) -> tuple[float, float]:

@@ -31,12 +31,9 @@ BATCH_TOKENS = {"cpu": 1 << 12, "cuda": 1 << 16}
 class LanguageModel(nn.Module, ABC):
     """A network that predicts the next token.
 
-    Parameters
-    ----------
-    settings
-        Width, layers, dropout and the length of a row.
-    vocabulary
-        Number of token codes.
+    Parameters:
+        settings: Width, layers, dropout and the length of a row.
+        vocabulary: Number of token codes.
     """
 
     name: ClassVar[str]

@@ -14,14 +14,17 @@ REGULARIZERS = ("none", "adversarial", "triplet", "dp")
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyBudget:
-    """How much privacy DP-SGD may spend, and in what steps."""
+    """How much privacy DP-SGD may spend, and in what steps.
+
+    Parameters:
+        clip: Norm to which a row's gradient is clipped.
+        rate: Probability with which each row is in a batch.
+    """
 
     epsilon: float
     delta: float
     clip: float
-    """Norm to which a row's gradient is clipped."""
     rate: float
-    """Probability with which each row is in a batch."""
     steps: int
 
     def __post_init__(self) -> None:
@@ -39,16 +42,27 @@ class PrivacyBudget:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings of a language model, its training and its regulariser."""
+    """Settings of a language model, its training and its regulariser.
+
+    Parameters:
+        model: The network, `lstm` or `gpt`.
+        tokens: The tokenizer, `word` or `subword`.
+        vocabulary: Most codes of the tokenizer.
+        longest: Tokens in a row; longer texts are cut.
+        width, layers, dropout: Of the network.
+        epochs, batch, lr: Of training: passes over the rows, rows in a batch, learning rate.
+        regularizer: `none`, `adversarial`, `triplet` or `dp`.
+        weight: Of the privacy term, for adversarial and triplet.
+        margin: Of the triplet loss.
+        epsilon: To spend at most, for dp.
+        delta: For dp; 0 takes one in ten times as many as there are rows, at most 1e-5.
+        clip: Norm to which a row's gradient is clipped, for dp.
+    """
 
     model: str = "lstm"
-    """lstm or gpt."""
     tokens: str = "word"
-    """word or subword."""
     vocabulary: int = 5000
-    """Most codes of the tokenizer."""
     longest: int = 64
-    """Tokens in a row; longer texts are cut."""
     width: int = 256
     layers: int = 1
     dropout: float = 0.2
@@ -56,16 +70,11 @@ class Settings:
     batch: int = 32
     lr: float = 2e-3
     regularizer: str = "none"
-    """none, adversarial, triplet or dp."""
     weight: float = 1.0
-    """Of the privacy term, for adversarial and triplet."""
     margin: float = 0.5
-    """For triplet."""
     epsilon: float = 8.0
     delta: float = 0.0
-    """For dp; 0 takes one in ten times as many as there are rows, at most 1e-5."""
     clip: float = 1.0
-    """Norm to which a row's gradient is clipped, for dp."""
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -42,10 +42,8 @@ def words_of(text: str) -> list[str]:
 class Tokenizer(ABC):
     """Splits texts into words and words into codes.
 
-    Parameters
-    ----------
-    vocabulary
-        Number of codes, those of padding, digits and the like included.
+    Parameters:
+        vocabulary: Number of codes, those of padding, digits and the like included.
     """
 
     kind: ClassVar[str]
@@ -88,10 +86,8 @@ class Tokenizer(ABC):
 class WordTokenizer(Tokenizer):
     """One code per word; rare words are unknown.
 
-    Parameters
-    ----------
-    words
-        Known words, in the order of their codes.
+    Parameters:
+        words: Known words, in the order of their codes.
     """
 
     kind = "word"
@@ -123,10 +119,8 @@ class SubwordTokenizer(Tokenizer):
     and Birch, Neural machine translation of rare words with subword units, ACL (2016); on bytes:
     Radford et al., Language models are unsupervised multitask learners (2019).
 
-    Parameters
-    ----------
-    bpe
-        A trained `tokenizers.Tokenizer`; its id 0 has the code `FIRST`.
+    Parameters:
+        bpe: A trained `tokenizers.Tokenizer`; its id 0 has the code `FIRST`.
     """
 
     kind = "subword"

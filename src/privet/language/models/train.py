@@ -46,13 +46,16 @@ KIND = "language model"
 
 @dataclass
 class TrainedModel:
-    """A language model, its tokenizer, and how it was trained."""
+    """A language model, its tokenizer, and how it was trained.
+
+    Parameters:
+        card: Data, canaries, notes, history and, for dp, the budget that was spent.
+    """
 
     model: LanguageModel
     tokenizer: Tokenizer
     settings: Settings
     card: dict[str, Any]
-    """Data, canaries, notes, history and, for dp, the budget that was spent."""
 
     def save(self, folder: Path) -> None:
         """Write model.safetensors and card.json."""
@@ -127,30 +130,18 @@ def train_to(
 ) -> TrainedModel:
     """Train a language model on texts with authors, and write model.safetensors and card.json.
 
-    Parameters
-    ----------
-    folder
-        Where the model goes. Nothing is left there where an argument is wrong.
-    spec
-        A parquet or CSV file of texts, or the name of a published set.
-    settings
-        Of the model and its training.
-    author
-        The column of authors, where they are not the people of the data.
-    authors
-        At most so many authors of the fit part; all of them by default.
-    canaries
-        Sentences to plant; none by default.
-    schema
-        TOML file that describes the columns.
-    device
-        cpu, cuda or auto.
-    resume
-        Go on from the checkpoint in `folder`, if there is one.
-    checkpoint_rounds
-        Steps between checkpoints, in place of 30 seconds.
-    command
-        Written into the card as it is.
+    Parameters:
+        folder: Where the model goes. Nothing is left there where an argument is wrong.
+        spec: A parquet or CSV file of texts, or the name of a published set.
+        settings: Of the model and its training.
+        author: The column of authors, where they are not the people of the data.
+        authors: At most so many authors of the fit part; all of them by default.
+        canaries: Sentences to plant; none by default.
+        schema: TOML file that describes the columns.
+        device: cpu, cuda or auto.
+        resume: Go on from the checkpoint in `folder`, if there is one.
+        checkpoint_rounds: Steps between checkpoints, in place of 30 seconds.
+        command: Written into the card as it is.
     """
     if settings.regularizer == "dp":
         require_opacus()

@@ -49,17 +49,20 @@ BATCH = 64
 
 @dataclass(frozen=True)
 class EpsilonFigures:
-    """What attackers read and recover from texts that were privatized with one epsilon."""
+    """What attackers read and recover from texts that were privatized with one epsilon.
+
+    Parameters:
+        private: Of the strongest adversary, by attribute.
+        utility: Of the best task model, by attribute.
+        recovered: Shares of words, by the description of the attacker's prior.
+        stays: Share of words that stay themselves.
+    """
 
     epsilon: float
     private: dict[str, Figure]
-    """Of the strongest adversary, by attribute."""
     utility: dict[str, Figure]
-    """Of the best task model, by attribute."""
     recovered: dict[str, Figure]
-    """Shares of words, by the description of the attacker's prior."""
     stays: float
-    """Share of words that stay themselves."""
 
     @property
     def sentence(self) -> str:
@@ -74,13 +77,16 @@ class EpsilonFigures:
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """A model of p(u | w), the probability that the word w becomes u."""
+    """A model of p(u | w), the probability that the word w becomes u.
+
+    Parameters:
+        numbers: The five that are fitted.
+        log_total: (words,): log of the sum over u, so that p(. | w) sums to one.
+    """
 
     points: Tensor
     numbers: Tensor
-    """The five that are fitted."""
     log_total: Tensor
-    """(words,): log of the sum over u, so that p(. | w) sums to one."""
 
     @staticmethod
     def learn(
@@ -131,12 +137,15 @@ def _score(features: list[Tensor], numbers: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class WordDecoder:
-    """An attacker who has texts of other people and the mechanism."""
+    """An attacker who has texts of other people and the mechanism.
+
+    Parameters:
+        candidates: Words that are considered at every place.
+    """
 
     channel: Channel
     prior: Bigrams
     candidates: int = 24
-    """Words that are considered at every place."""
     lstm: LSTMPrior | None = None
 
     @staticmethod

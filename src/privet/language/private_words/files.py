@@ -47,21 +47,24 @@ LIMITS = (
 
 @dataclass(frozen=True, kw_only=True)
 class WordAttack:
-    """What is attacked in private texts, and how."""
+    """What is attacked in private texts, and how.
+
+    Parameters:
+        private: Attributes that must not be readable.
+        utility: Attributes that tasks should still read.
+        battery: The adversaries of an audit: quick, lean, standard or strong.
+        prior: Of the word decoder: bigrams; lstm, trained on the attacker's texts, beside them; or
+            a folder of `privet lm train`.
+        most: Texts whose words are decoded.
+        longest: Words of a text that adversaries read.
+    """
 
     private: Sequence[str]
-    """Attributes that must not be readable."""
     utility: Sequence[str] = ()
-    """Attributes that tasks should still read."""
     battery: str = "quick"
-    """The adversaries of an audit: quick, lean, standard or strong."""
     prior: str = "bigrams"
-    """Of the word decoder: bigrams; lstm, trained on the attacker's texts, beside them; or a folder
-    of `privet lm train`."""
     most: int = 2000
-    """Texts whose words are decoded."""
     longest: int = 64
-    """Words of a text that adversaries read."""
     seed: int = 0
     device: str = "auto"
     progress: bool = True
@@ -81,18 +84,13 @@ def private_words(
     """Privatize texts, attack private texts, or both: what `privet words` does. Yields a sentence
     on each result.
 
-    Parameters
-    ----------
-    texts, vectors
-        Parquet files of texts, and of words with their vectors.
-    epsilons
-        One to privatize with; one or more to attack.
-    out
-        Parquet file for the private texts.
-    audit_folder, attack, schema
-        Where results of attacks go, what is attacked, and a TOML file that describes the columns.
-    options
-        Further arguments of `words_to`.
+    Parameters:
+        texts, vectors: Parquet files of texts, and of words with their vectors.
+        epsilons: One to privatize with; one or more to attack.
+        out: Parquet file for the private texts.
+        audit_folder, attack, schema: Where results of attacks go, what is attacked, and a TOML file
+            that describes the columns.
+        options: Further arguments of `words_to`.
     """
     if out is None and audit_folder is None:
         raise PrivetError(
@@ -133,20 +131,16 @@ def words_to(
 ) -> tuple[float, WordStatistics | None]:
     """Write the texts of a file with private words; the epsilon that was used, and what it does.
 
-    Parameters
-    ----------
-    out, texts, vectors
-        Parquet files: of private texts, of texts, and of words with their vectors.
-    epsilon, target
-        How little noise, or a target such as "stay=0.3" for which an epsilon is suggested.
-    column, keep
-        The column of texts, and others that are written beside the private texts.
-    stats, most, draws
-        Folder for statistics of at most so many words, each changed so many times.
-    seed
-        Only to repeat a figure: with it, noise can be taken off again.
-    device
-        cpu, cuda or auto.
+    Parameters:
+        out, texts, vectors: Parquet files: of private texts, of texts, and of words with their
+            vectors.
+        epsilon, target: How little noise, or a target such as "stay=0.3" for which an epsilon is
+            suggested.
+        column, keep: The column of texts, and others that are written beside the private texts.
+        stats, most, draws: Folder for statistics of at most so many words, each changed so many
+            times.
+        seed: Only to repeat a figure: with it, noise can be taken off again.
+        device: cpu, cuda or auto.
     """
     if (epsilon is None) == (target is None):
         raise PrivetError(
@@ -205,18 +199,12 @@ def audit_words(
     Writes `eps-E/audit.json`, `eps-E/report.html` and `eps-E/summary.md`, and words.json and
     words.html over all of them.
 
-    Parameters
-    ----------
-    folder
-        Where the results go.
-    spec, schema
-        A file of texts with labels, and a TOML file that describes its columns.
-    vectors
-        Parquet file of words with their vectors.
-    epsilons
-        How little noise, one or several.
-    attack
-        What is attacked, and how.
+    Parameters:
+        folder: Where the results go.
+        spec, schema: A file of texts with labels, and a TOML file that describes its columns.
+        vectors: Parquet file of words with their vectors.
+        epsilons: How little noise, one or several.
+        attack: What is attacked, and how.
     """
     if not attack.private:
         raise PrivetError("Say what must not be readable from the private texts: --private A.")

@@ -84,12 +84,9 @@ class NearestPoint:
     The product is made block by block into one buffer; only the highest score of every 32 points is
     kept, and the 32 with the highest of all are looked at again.
 
-    Parameters
-    ----------
-    points
-        float32 (n, d).
-    device
-        Where they are compared.
+    Parameters:
+        points: float32 (n, d).
+        device: Where they are compared.
     """
 
     def __init__(self, points: Array, device: torch.device) -> None:
@@ -124,6 +121,10 @@ class NearestPoint:
 class PrivateWords:
     """The mechanism with its vocabulary.
 
+    Parameters:
+        epsilon: The smaller it is, the more words change.
+        device: `cpu`, `cuda` or `auto`.
+
     >>> vectors = np.array([[0.0, 1], [0.1, 1], [5, -3]])
     >>> words = PrivateWords(Vocabulary.of(["tea", "coffee", "car"], vectors), epsilon=10.0)
     >>> words.privatize(["Tea, coffee; car!"], seed=5)
@@ -132,9 +133,7 @@ class PrivateWords:
 
     vocabulary: Vocabulary
     epsilon: float
-    """The smaller it is, the more words change."""
     device: str = "cpu"
-    """cpu, cuda or auto."""
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)

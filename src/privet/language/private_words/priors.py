@@ -41,18 +41,20 @@ class Bigrams:
     c how often a pair or a word occurs, N(a) how many words follow a. Source: Ney, Essen and
     Kneser, On structuring probabilistic dependences in stochastic language modelling, Computer
     Speech and Language 8 (1994), 1-38.
+
+    Parameters:
+        size: Words; the code `size` stands before the first word of a text.
+        log_word: (size,): log p(b).
+        keys: A (size + 1) + b of the pairs that occur, in order, and one key beyond all.
+        share: max(c(a b) - D, 0) / c(a) of each.
+        rest: (size + 1,): D N(a) / c(a), and 1 where a was never seen.
     """
 
     size: int
-    """Words; the code `size` stands before the first word of a text."""
     log_word: Array
-    """(size,): log p(b)."""
     keys: Array
-    """a (size + 1) + b of the pairs that occur, in order, and one key beyond all."""
     share: Array
-    """max(c(a b) - D, 0) / c(a) of each."""
     rest: Array
-    """(size + 1,): D N(a) / c(a), and 1 where a was never seen."""
 
     @staticmethod
     def learn(codes: Array, lengths: Array, size: int) -> Bigrams:
@@ -92,13 +94,15 @@ class LSTMPrior:
     the plainest way to join the two (Jelinek and Mercer, Pattern Recognition in Practice, 1980,
     381-397). Sentences are searched with a beam, all texts of a batch at once; at every place the
     word is chosen that the sentences in the last beam agree on, weighted by how likely each is.
+
+    Parameters:
+        token: (words,): the model's token for every word of the vocabulary.
+        share: (words,): log p(word | its token).
     """
 
     model: LSTM
     token: Tensor
-    """(words,): the model's token for every word of the vocabulary."""
     share: Tensor
-    """(words,): log p(word | its token)."""
     device: torch.device
 
     @staticmethod

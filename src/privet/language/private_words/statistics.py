@@ -28,23 +28,26 @@ from privet.nets.device import pick
 
 @dataclass(frozen=True, eq=False)
 class WordStatistics:
-    """What happens to some words, each changed `draws` times."""
+    """What happens to some words, each changed `draws` times.
+
+    Parameters:
+        count: How often each occurs in the texts.
+        stays: N_w: the share of draws in which the word stays itself.
+        distinct: S_w: how many words it became.
+        distance: The mean distance of the words it became.
+        critical: (words, draws): the epsilon above which the word would have stayed in that draw.
+        examples: The words it became most often, without itself.
+    """
 
     epsilon: float
     draws: int
     words: tuple[str, ...]
     count: Array
-    """How often each occurs in the texts."""
     stays: Array
-    """N_w: the share of draws in which the word stays itself."""
     distinct: Array
-    """S_w: how many words it became."""
     distance: Array
-    """The mean distance of the words it became."""
     critical: Array
-    """(words, draws): the epsilon above which the word would have stayed in that draw."""
     examples: tuple[tuple[str, ...], ...]
-    """The words it became most often, without itself."""
 
     @property
     def stay(self) -> float:
