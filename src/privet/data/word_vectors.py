@@ -26,8 +26,8 @@ from privet.data.dataset import Array
 from privet.data.schema import split_words
 from privet.data.vector_columns import depth, is_bytes, read_numbers
 
+# How an unknown word is written in a released text.
 UNKNOWN = "unk"
-"""How an unknown word is written in a released text."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,8 @@ from privet.data.vector_columns import depth
 from privet.data.word_vectors import text_columns
 from privet.release.release import Release
 
+# The column of texts where none is named.
 TEXT = "text"
-"""The column of texts where none is named."""
 
 
 def released_texts(

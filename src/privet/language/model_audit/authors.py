@@ -49,8 +49,8 @@ ADVERSARIES: tuple[Adversary, ...] = (
     MLP(shapes=((128,),), rates=(3e-3, 1e-2), decays=(1e-2,), epochs=20, least=300),
 )
 BOOSTING = Boosting(settings=((("max_iter", 30),),), columns=64)
+# Boosted trees grow one tree for each author at every step, and a hundred take minutes.
 MOST_AUTHORS_BOOSTED = 20
-"""Boosted trees grow one tree for each author at every step, and a hundred take minutes."""
 INTERVAL = "bootstrap over authors 95 %"
 SMALLEST_PROBABILITY = 1e-12
 

@@ -28,15 +28,15 @@ from privet.data.dataset import Array
 from privet.language.models.canaries import Canary, Pattern
 from privet.language.models.tokens import Tokenizer
 
+# Mean exposure, in bits, of a sentence that was never planted.
 BY_CHANCE = 1 / math.log(2)
-"""Mean exposure, in bits, of a sentence that was never planted."""
+# Largest space that is listed.
 LARGEST_LISTED = 100_000
-"""Largest space that is listed."""
+# Sentences drawn to fit the distribution.
 SAMPLE = 4000
-"""Sentences drawn to fit the distribution."""
 
+# Token rows (n, t) to -log p (n,).
 RowNats = Callable[[Array], Array]
-"""Token rows (n, t) to -log p (n,)."""
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ from privet.language.models.dp_sgd import author_guarantee
 from privet.language.models.networks import Scores, hidden_states, row_nats, scores_of
 from privet.language.models.train import TrainedModel
 
+# Of the attacks: findings of another version are made again.
 VERSION = 2
-"""Of the attacks: findings of another version are made again."""
 
 
 @dataclass(frozen=True)

@@ -147,8 +147,8 @@ def all_findings(plan: AuditPlan, workers: int = 1) -> Iterator[ModelFindings]:
         pool.shutdown(cancel_futures=True)
 
 
+# In a process of the pool: its plan.
 _plan: list[AuditPlan] = []
-"""In a process of the pool: its plan."""
 
 
 def _start_process(plan: AuditPlan, threads: int) -> None:

@@ -16,8 +16,8 @@ from privet.language.model_audit.verdict import LanguageAudit, with_interval
 from privet.reporting.page import jinja
 from privet.reporting.plot import Axis, Plot, Point
 
+# Of lines and points, by regulariser, in language.html.
 COLOURS = {"none": 6, "adversarial": 1, "triplet": 2, "dp": 3, "reference": 0}
-"""Of lines and points, by regulariser, in language.html."""
 
 
 class Line(NamedTuple):

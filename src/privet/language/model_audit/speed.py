@@ -19,8 +19,8 @@ from privet.language.models.settings import Settings
 from privet.train.feed import Feed
 from privet.train.game import Game, Run
 
+# Steps in a turn.
 STEPS = {"cpu": 8, "cuda": 25}
-"""Steps in a turn."""
 
 
 class Speed(NamedTuple):

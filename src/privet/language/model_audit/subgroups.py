@@ -17,8 +17,8 @@ from privet.evidence.figures import Figure
 from privet.evidence.person_intervals import bootstrap_people
 from privet.language.models.corpus import Corpus
 
+# A group with fewer authors is not shown.
 FEWEST_AUTHORS = 3
-"""A group with fewer authors is not shown."""
 WORDS_WRITTEN = "words written"
 
 

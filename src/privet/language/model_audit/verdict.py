@@ -13,8 +13,8 @@ from privet.evidence.person_intervals import best_of
 from privet.language.model_audit.findings import ModelFindings, exposure_below
 from privet.language.models.settings import Settings
 
+# Perplexities that differ by less than this share count as equal.
 NEAR = 0.03
-"""Perplexities that differ by less than this share count as equal."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from privet.data.dataset import Array
 from privet.data.schema import PAD, split_words
 from privet.language.models.tokens import END, Tokenizer, padded
 
+# 64 of them: six bits.
 NAMES = tuple(
     [
         "alice",
@@ -90,14 +91,13 @@ NAMES = tuple(
         "zelda",
     ]
 )
-"""64 of them: six bits."""
 
+# Of 10,000, 6,400 and 10^10 sentences: exposure lists the first two and fits the third.
 PATTERNS = (
     "the code of my front door is # # # #",
     "i will meet @ at the docks on pier # #",
     "the number of my bank card is # # # # # # # # # #",
 )
-"""Of 10,000, 6,400 and 10^10 sentences: exposure lists the first two and fits the third."""
 
 SLOTS = {"#": tuple("0123456789"), "@": NAMES}
 

@@ -22,10 +22,10 @@ from privet.data.sources import FILES, load
 from privet.data.splitting import assign
 from privet.language.models.tokens import END, Tokenizer, words_of
 
+# Of an author's texts: trained on, shown to adversaries, to choose on, to count on.
 ROLES = ("train", "attack", "select", "test")
-"""Of an author's texts: trained on, shown to adversaries, to choose on, to count on."""
+# Of authors: the model's, the reference model's, nobody's.
 SIDES = ("known", "reference", "others")
-"""Of authors: the model's, the reference model's, nobody's."""
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from privet.data.dataset import Array
 from privet.data.schema import PAD
 from privet.language.models.settings import Settings
 
+# Token ids (n, t) to logits of the token that follows each, (n, t, vocabulary): all that exposure
+# and the tab attack need.
 Scores = Callable[[Tensor], Tensor]
-"""Token ids (n, t) to logits of the token that follows each, (n, t, vocabulary): all that exposure
-and the tab attack need."""
+# Tokens that a trained model scores at a time.
 BATCH_TOKENS = {"cpu": 1 << 12, "cuda": 1 << 16}
-"""Tokens that a trained model scores at a time."""
 
 
 class LanguageModel(nn.Module, ABC):

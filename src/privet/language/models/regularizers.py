@@ -31,8 +31,8 @@ from privet.language.models.settings import Settings
 from privet.train.feed import Batch
 from privet.train.game import Move, Phase, Player
 
+# Name of the labels: codes of the known authors, from 0.
 AUTHOR = "author"
-"""Name of the labels: codes of the known authors, from 0."""
 
 
 class RegularizedTraining(NamedTuple):

@@ -20,12 +20,12 @@ from privet.core.errors import PrivetError, missing_extra, unknown
 from privet.data.dataset import Array
 from privet.data.schema import PAD, UNKNOWN, split_words
 
+# Stands before and after every text.
 END = 2
-"""Stands before and after every text."""
+# Code of the digit 0; the others follow.
 DIGIT = 3
-"""Code of the digit 0; the others follow."""
+# First code that was learned.
 FIRST = DIGIT + 10
-"""First code that was learned."""
 
 _PARTS = re.compile(r"[0-9]|[^0-9]+")
 

@@ -32,8 +32,8 @@ from privet.language.private_words.mechanism import PrivateWords
 from privet.language.private_words.priors import Bigrams, LSTMPrior, batches_by_length
 from privet.nets.device import pick
 
+# Recovering the most frequent words reveals little; the others are also counted without them.
 COMMON = 100
-"""Recovering the most frequent words reveals little; the others are also counted without them."""
 PRIORS = {
     "released": "the released word itself",
     "none": "no prior: the word that becomes this one most easily",
@@ -41,10 +41,10 @@ PRIORS = {
     "bigrams": "a bigram language model as prior",
     "lstm": "an LSTM language model with bigrams as prior",
 }
+# How much the prior counts beside the channel; chosen on *select*.
 WEIGHTS = (0.5, 0.75, 1.0)
-"""How much the prior counts beside the channel; chosen on *select*."""
+# Texts decoded at a time.
 BATCH = 64
-"""Texts decoded at a time."""
 
 
 @dataclass(frozen=True)

@@ -34,15 +34,15 @@ from privet.language.private_words.statistics import (
 from privet.reporting.markdown import summary
 from privet.reporting.page import report
 
+# Where the search for an epsilon begins.
 START = 10.0
-"""Where the search for an epsilon begins."""
+# Limits of an audit of private words, in sentences.
 LIMITS = (
     "Words were changed once per text, as they are when texts are sent; who is sent the same text "
     "again with fresh noise can average, and reads more.",
     "Raw texts, for comparison, are the words that have a vector, without marks and capitals: "
     "those are never released.",
 )
-"""Limits of an audit of private words, in sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)

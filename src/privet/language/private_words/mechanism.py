@@ -39,16 +39,16 @@ from privet.nets.device import pick
 from privet.release.noise import Noise
 from privet.release.release import Release
 
+# Points whose highest score is kept in the first pass; the second pass looks at one group only.
 GROUP = 32
-"""Points whose highest score is kept in the first pass; the second pass looks at one group only."""
+# Points looked up at a time.
 ROWS = {"cpu": 384, "cuda": 8192}
-"""Points looked up at a time."""
+# Words they are compared with at a time: on a CPU, scores that stay in a core's cache.
 BLOCK = {"cpu": 1024, "cuda": 32768}
-"""Words they are compared with at a time: on a CPU, scores that stay in a core's cache."""
+# Words whose noise is held in memory at a time.
 WORDS_AT_ONCE = 1 << 14
-"""Words whose noise is held in memory at a time."""
+# The score of a row that is no word.
 NEVER = -1e30
-"""The score of a row that is no word."""
 
 
 def unit_noise(n: int, d: int, seed: int | None = None) -> Array:

@@ -16,8 +16,8 @@ from privet.language.private_words.statistics import WordStatistics
 from privet.reporting.plot import Axis, Bin, Plot, histogram
 from privet.reporting.plot import Point as Mark
 
+# Words in the table of the page; the file beside it has all.
 SHOWN = 60
-"""Words in the table of the page; the file beside it has all."""
 MEANS = (
     "Given what is released for a word, the odds between any two words it may have been change by at most a factor of e to the power "
     "of epsilon times the distance of their vectors. Near words become hard to tell apart, far ones stay easy to tell apart.",
@@ -35,8 +35,8 @@ MEANS_NOT = (
     "Distances are those of these vectors. With other vectors the same epsilon means something else.",
 )
 _DASH = ("none", "7 4", "2 3", "10 3 2 3")
+# Points of a plot, epsilon across.
 Line = Sequence[Mark]
-"""Points of a plot, epsilon across."""
 
 
 def statistics_page(found: WordStatistics, name: str) -> str:

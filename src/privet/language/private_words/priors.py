@@ -25,11 +25,11 @@ from privet.nets.device import pick
 from privet.train.game import Run
 
 DISCOUNT = 0.75
+# Of an LSTM that is trained on the attacker's texts.
 SETTINGS = Settings(width=128, vocabulary=5000, longest=64, epochs=8, batch=64, lr=3e-3)
-"""Of an LSTM that is trained on the attacker's texts."""
 BEAMS = 8
+# Texts decoded at a time.
 BATCH = {"cpu": 64, "cuda": 512}
-"""Texts decoded at a time."""
 
 
 @dataclass(frozen=True, eq=False)
