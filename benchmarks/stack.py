@@ -25,7 +25,7 @@ from loading import spread
 from memory import machine
 
 from privet.adversaries.mlp import MLP
-from privet.adversaries.stacked_mlps import Member, train_stack
+from privet.adversaries.stacked_mlps import Member, Target, train_stack
 from privet.core.progress import console
 
 GOAL = 3.0
@@ -96,10 +96,8 @@ def turn(
         start = time.monotonic()
         train_stack(
             lambda: seen[0],
-            [seen[1]],
-            [2],
+            [Target(seen[1], 2, select[1])],
             select[0],
-            [select[1]],
             members,
             hidden=hidden,
             dropout=MLP.dropouts[0],

@@ -10,21 +10,19 @@ from unittest import mock
 
 from learning_parts.bench import Bench, release_memory
 from learning_parts.works import loaded, run_data
-from privet.adversaries import decoder, reidentification
-from privet.adversaries import network_training as learned
-from privet.adversaries import raw_classifiers as lessons
+from privet.adversaries import decoder, network_training, raw_classifiers, reidentification
 from privet.adversaries import stacked_mlps as stack
-from privet.adversaries.adversary import Adversary, rank
-from privet.adversaries.decoder import Decoder, Reconstruction
+from privet.adversaries.adversary import Adversary, ranking_score
+from privet.adversaries.decoder import Reconstruction, ReversedExtractor
 from privet.adversaries.mlp import MLP
 from privet.adversaries.rebuilder import Rebuilder
+from privet.adversaries.released import released_parts
 from privet.adversaries.resnet import ResNet
-from privet.auditing.attribute_attack import see
 from privet.data.schema import learn_schema
 from privet.evidence.figures import People
 from privet.release.release import Release
 
-RECORDING = (stack, decoder, learned, reidentification)
+RECORDING = (stack, decoder, network_training, reidentification)
 """Where steps are recorded."""
 
 
@@ -34,14 +32,14 @@ def part_A(bench: Bench) -> dict[str, Any]:
     data = loaded(run_data(bench))
     name = "Male" if "Male" in data.attributes else "beard"
     release, attribute = Release.identity(learn_schema(data, [name])), data.attributes[name]
-    parts = see(release, data, [name], bench.device)
+    parts = released_parts(release, data, [name], bench.device)
     parts["attack"].vectors()
     width = 0.1 if bench.small else 0.5
 
     def ranked(adversary: Adversary) -> Callable[[], float]:
         def work() -> float:
             trained = adversary.attack(parts["attack"], parts["select"], attribute)
-            return rank(parts["select"].labels(name), trained.answers(parts["select"]))
+            return ranking_score(parts["select"].labels(name), trained.answers(parts["select"]))
 
         return work
 
@@ -63,7 +61,7 @@ def part_A(bench: Bench) -> dict[str, Any]:
         ),
         "people": found_again,
         "extractor reversed, 2 epochs": rebuilt(
-            Decoder(epochs=2, width=width if bench.small else 1.0)
+            ReversedExtractor(epochs=2, width=width if bench.small else 1.0)
         ),
         "residual decoder, 2 epochs": rebuilt(
             Rebuilder(epochs=2, least=0, width=width if bench.small else 1.0)
@@ -75,7 +73,7 @@ def part_A(bench: Bench) -> dict[str, Any]:
         for pace in ("plain", "recorded"):
             with ExitStack() as here:
                 here.enter_context(
-                    mock.patch.dict(lessons._held, clear=True)
+                    mock.patch.dict(raw_classifiers._memory, clear=True)
                 )  # what was learned before is to be learned again
                 for module in RECORDING if pace == "plain" else ():
                     here.enter_context(

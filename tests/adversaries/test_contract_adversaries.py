@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from privet.adversaries.network_training import Learned
+from privet.adversaries.network_training import NetworkAdversary
 from privet.adversaries.registry import ADVERSARIES
-from privet.adversaries.released import Released
-from privet.auditing.attribute_attack import see
+from privet.adversaries.released import Released, released_parts
 from privet.data.dataset import Attribute
 from privet.data.schema import learn_schema
 from privet.evidence.leakage import auc
@@ -34,7 +33,7 @@ def adversary(name: str, **more):
     kind = ADVERSARIES[name]
     size = (
         {"epochs": 4, "least": 120, "width": 0.1}
-        if issubclass(kind, Learned)
+        if issubclass(kind, NetworkAdversary)
         else SIZES.get(name, {})
     )
     return kind(**{**size, **({k: v for k, v in more.items() if k in kind.__dataclass_fields__})})
@@ -47,7 +46,7 @@ def _suits(name: str, modality: str) -> bool:
 
 
 def _parts(data, names=("u",)):
-    return see(Release.identity(learn_schema(data, ["u", "y"])), data, list(names), CPU)
+    return released_parts(Release.identity(learn_schema(data, ["u", "y"])), data, list(names), CPU)
 
 
 CASES = [(name, modality) for name in ADVERSARIES for modality in TRACES if _suits(name, modality)]
@@ -176,7 +175,7 @@ def test_a_constant_release_is_answered_alike_for_all(name):
             return torch.full((len(x), 3), 7.0)
 
     data = small("table", 200)
-    parts = see(
+    parts = released_parts(
         Release(learn_schema(data, ["u", "y"]), ("constant", {}), Constant(), None),
         data,
         ["u"],
@@ -204,7 +203,7 @@ def test_noise_is_fresh_and_learned_through(name):
     release = Release(
         learn_schema(data, ["u", "y"]), ("noisy", {}), Noisy(), Noise("gaussian", (2,), 0.5), {}
     )
-    parts = see(release, data, ["u"], CPU)
+    parts = released_parts(release, data, ["u"], CPU)
     assert not torch.equal(parts["test"].vectors(), parts["test"].vectors())
     torch.manual_seed(0)
     trained = adversary(name).attack(parts["attack"], parts["select"], data.attribute("u"))

@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import nn
 
-from privet.adversaries.adversary import rank
-from privet.adversaries.decoder import Decoder, rebuilt_release
-from privet.adversaries.network_training import Learned
+from privet.adversaries.adversary import ranking_score
+from privet.adversaries.decoder import ReversedExtractor, rebuilt_release
+from privet.adversaries.network_training import NetworkAdversary
 from privet.adversaries.rebuilder import Rebuilder
 from privet.adversaries.released import Released, View
 from privet.core.errors import PrivetError
@@ -32,7 +32,7 @@ from small import small
 CPU = torch.device("cpu")
 MODALITIES = ["image", "signal", "table", "text"]
 QUICK = {
-    Decoder: {"epochs": 1, "width": 0.05, "shown": 3},
+    ReversedExtractor: {"epochs": 1, "width": 0.05, "shown": 3},
     Rebuilder: {"epochs": 1, "least": 0, "batch": 32, "width": 0.05, "shown": 3},
 }
 LONGER = {"epochs": 8, "batch": 16, "lr": 1e-2}
@@ -125,7 +125,7 @@ def from_half(request, pictures):
         request.param,
         pictures,
         release,
-        **{**LONGER, "epochs": 16 if request.param is Decoder else 8, "width": 0.1},
+        **{**LONGER, "epochs": 16 if request.param is ReversedExtractor else 8, "width": 0.1},
     ), release
 
 
@@ -215,9 +215,9 @@ def test_one_vector_per_record_is_for_the_rebuilder(modality):
     data = small(modality, 240)
     release = _release(data, Flat())
     view = View(release.shape)
-    assert Rebuilder().suits(view, release.schema) and Decoder().suits(view, release.schema) == (
-        modality == "table"
-    )
+    assert Rebuilder().suits(view, release.schema) and ReversedExtractor().suits(
+        view, release.schema
+    ) == (modality == "table")
     _, trained = _attack(Rebuilder, data, release)
     rebuilt, inputs = (
         trained.rebuild(_part(release, data)),
@@ -228,7 +228,7 @@ def test_one_vector_per_record_is_for_the_rebuilder(modality):
     np.testing.assert_allclose(again.numpy(), rebuilt, atol=1e-4)
     if modality != "table":
         with pytest.raises(PrivetError, match="cannot make"):
-            _attack(Decoder, data, release)
+            _attack(ReversedExtractor, data, release)
 
 
 def test_a_vector_of_a_picture_is_read(pictures):
@@ -285,7 +285,9 @@ def test_people_of_the_test_part_are_not_learned_from(pictures):
     seen, select = (_part(release, pictures, part) for part in ("attack", "select"))
     tests = [Released(release, pictures.part("test").take(slice(0, n)), [], CPU) for n in (3, None)]
     few, everybody = (
-        Decoder(**QUICK[Decoder]).attack(seen, select, test, release.schema, progress=False)[0]
+        ReversedExtractor(**QUICK[ReversedExtractor]).attack(
+            seen, select, test, release.schema, progress=False
+        )[0]
         for test in tests
     )
     assert few.rebuilt == everybody.rebuilt
@@ -300,7 +302,7 @@ class Prepared(nn.Module):
         return prepare(z)
 
 
-class Line(Learned):
+class Line(NetworkAdversary):
     name, title = "line", "line"
 
     def build(self, view, outputs):
@@ -317,4 +319,4 @@ def test_an_adversary_reads_rebuilt_pictures():
         for part in ("attack", "select", "test")
     )
     line = Line(epochs=5, least=40, batch=32).attack(seen, select, data.attribute("u"))
-    assert rank(test.labels("u"), line.answers(test)) > 0.9
+    assert ranking_score(test.labels("u"), line.answers(test)) > 0.9

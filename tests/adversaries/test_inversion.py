@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
-from privet.adversaries.inversion import embed, inversion
-from privet.adversaries.logistic import Logistic
+from privet.adversaries.inversion import TextPart, embed, inversion, invert_parts
+from privet.adversaries.linear import Logistic
 from privet.auditing.batteries import BATTERIES, Battery
 from privet.commands.audit import FileOptions, audit
 from privet.commands.learn import learn
@@ -73,6 +74,15 @@ def test_f1_is_between_precision_and_recall_and_the_seed_repeats(texts: Dataset)
     assert one.figures == two.figures
     values = [one.figures[name].value for name in ("precision_words", "f1_words", "recall_words")]
     assert min(values[0], values[2]) <= values[1] <= max(values[0], values[2])
+
+
+def test_of_equally_frequent_words_the_first_in_the_alphabet_are_asked_for() -> None:
+    """And not those that Python's randomised hashes happen to put first in a set."""
+    lines = ["kiwi fig date cherry banana apple", "apple banana cherry date fig kiwi"] * 3
+    part = TextPart(torch.eye(6), lines, np.arange(6))
+    parts = {"attack": part, "select": part, "test": part}
+    found = invert_parts(parts, "fruit", "words", most=3, epochs=1)
+    assert set(found.originals) == {"apple banana cherry"}
 
 
 def test_every_kind_of_source_gives_the_same_vectors(texts: Dataset, vectors: Path) -> None:

@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from privet import METHODS, Run
-from privet.adversaries import raw_classifiers as lessons
-from privet.adversaries import released
-from privet.adversaries.convolutional import VCL19, Default, ResCL
-from privet.adversaries.network import LIMIT, Deep, Dropout, Standard
+from privet.adversaries import raw_classifiers, released
+from privet.adversaries.convolutional import VCL19, ResCL, Table1Classifier
+from privet.adversaries.network import CUT, Dropout, ResidualMLP, StandardisedInput
 from privet.adversaries.recurrent import Recurrent
 from privet.adversaries.released import Released
 from privet.adversaries.resnet import ResNet
@@ -34,13 +33,13 @@ SERIES = [View(shape) for shape in ((6, 64), (32, 16), (2, 70))]
 TEXTS = [View((None,), 50), View((None, 20))]
 VECTORS = [View((size,)) for size in (1, 7, 128)]
 READS = {
-    Default: MAPS + SERIES,
+    Table1Classifier: MAPS + SERIES,
     VCL19: MAPS + SERIES,
     ResCL: MAPS + SERIES,
     ResNet: MAPS + SERIES,
     Recurrent: TEXTS,
     Transformer: TEXTS + SERIES,
-    Deep: VECTORS,
+    ResidualMLP: VECTORS,
 }
 CASES = [
     pytest.param(kind, view, id=f"{kind.name}-{view.shape}")
@@ -106,7 +105,7 @@ def test_suits_nothing_else(kind):
 
 def test_what_the_poolings_would_leave_nothing_of_is_left_to_others():
     thin = View((8, 1, 16))
-    assert not Default().suits(thin, CLASS) and not VCL19().suits(thin, CLASS)
+    assert not Table1Classifier().suits(thin, CLASS) and not VCL19().suits(thin, CLASS)
     for kind in (ResCL, ResNet):
         assert kind().suits(thin, CLASS)
         assert torch.isfinite(kind(width=0.1).build(thin, 2)(_records(thin))).all()
@@ -151,13 +150,13 @@ def test_scale_and_offset_of_a_release_do_not_matter(shape):
     z = torch.randn(400, *shape)
     change = torch.tensor([1.0, 1e-3, 1e3, 10.0]), torch.tensor([0.0, 1.0, -1e4, 500.0])
     factor, offset = (c.view(-1, *(1,) * (len(shape) - 1)) for c in change)
-    plain, moved = Standard(4).train(), Standard(4).train()
+    plain, moved = StandardisedInput(4).train(), StandardisedInput(4).train()
     for batch in z.split(50):
         one, other = plain(batch), moved(batch * factor + offset)
     torch.testing.assert_close(one, other, rtol=0.01, atol=0.01)
     one = plain.eval()(z).transpose(0, 1).flatten(1)
     assert one.mean(1).abs().max() < 0.05 and (one.std(1) - 1).abs().max() < 0.05
-    assert plain(1e9 * z).abs().max() <= LIMIT
+    assert plain(1e9 * z).abs().max() <= CUT
 
 
 @pytest.mark.parametrize("share", [0.15, 0.5])
@@ -170,7 +169,7 @@ def test_dropout_leaves_out_its_share_and_keeps_the_mean(share):
     assert float(out.detach().mean()) == pytest.approx(1, abs=0.01)
     out.sum().backward()
     torch.testing.assert_close(x.grad, out.detach())
-    assert not torch.equal(dropout(x), out), "other lots every time"
+    assert not torch.equal(dropout(x), out), "another mask every time"
     torch.manual_seed(0)
     assert torch.equal(dropout(x), out), "and the same for the same seed"
     assert dropout.eval()(x) is x
@@ -179,7 +178,7 @@ def test_dropout_leaves_out_its_share_and_keeps_the_mean(share):
 def test_padding_is_no_part_of_a_channels_mean():
     z = torch.randn(300, 3, 8) + 5.0
     where = torch.arange(8).expand(300, 8) < 3
-    standard = Standard(3).train()
+    standard = StandardisedInput(3).train()
     standard(z * where.unsqueeze(1), where)
     torch.testing.assert_close(standard.mean, z[:, :, :3].mean((0, 2)))
     torch.testing.assert_close(standard.variance, z[:, :, :3].var((0, 2), correction=0))
@@ -188,7 +187,7 @@ def test_padding_is_no_part_of_a_channels_mean():
 @pytest.mark.parametrize(
     "kind,modality",
     [
-        (Default, "image"),
+        (Table1Classifier, "image"),
         (VCL19, "signal"),
         (ResCL, "signal"),
         (ResNet, "image"),
@@ -196,7 +195,7 @@ def test_padding_is_no_part_of_a_channels_mean():
         (Recurrent, "text"),
         (Transformer, "text"),
         (Transformer, "signal"),
-        (Deep, "table"),
+        (ResidualMLP, "table"),
     ],
 )
 def test_reads_what_is_written_plainly(kind, modality):
@@ -220,12 +219,12 @@ def test_reads_released_vectors_of_words(kind):
 
 
 def test_what_was_learned_from_raw_pictures_is_taken_to_the_release(monkeypatch):
-    monkeypatch.setattr(lessons, "_held", {})
+    monkeypatch.setattr(raw_classifiers, "_memory", {})
     data = small("image", 300)
     seen, select, test = _parts(data, _extracted(data))
     attack = ResNet(epochs=1, least=30, batch=16, rates=(3e-3,), width=0.1)
     ticks: list[float] = []
-    taught = attack.prepare(seen, select, data.attribute("u"), 0, ticks.append)
+    taught = attack.pretrained(seen, select, data.attribute("u"), 0, ticks.append)
     own = attack.build(seen.view, 2).state_dict()
     assert taught and all(
         name in own and own[name].shape == value.shape for name, value in taught.items()
@@ -234,7 +233,7 @@ def test_what_was_learned_from_raw_pictures_is_taken_to_the_release(monkeypatch)
     assert left == {"stem"} and ticks[-1] == 1.0
     # Without a single step of adaptation the body is the one that was taught.
     frozen = ResNet(epochs=1, least=1, batch=32, rates=(0.0,), width=0.1)
-    _, start = frozen._try(0.0, seen, select, data.attribute("u"), 0, taught, lambda _: None)
+    _, start = frozen.train(0.0, seen, select, data.attribute("u"), 0, taught, lambda _: None)
     for name, value in start.net.state_dict().items():
         if name in taught and not name.endswith(
             ("running_mean", "running_var", "num_batches_tracked")
@@ -249,7 +248,7 @@ def test_raw_records_have_nothing_to_be_taught_before():
     data = small("image", 60)
     seen, select, _ = _parts(data, _raw(data))
     assert (
-        ResNet(epochs=1, least=1, width=0.1).prepare(
+        ResNet(epochs=1, least=1, width=0.1).pretrained(
             seen, select, data.attribute("u"), 0, lambda _: None
         )
         is None
@@ -273,11 +272,11 @@ def test_released_records_are_kept_where_memory_is_free(monkeypatch):
     release = METHODS["tiprdc"](width=0.05, warmup=0, epochs=0).fit(
         data, ["u"], [], run=Run(progress=False, device="cpu")
     )
-    monkeypatch.setitem(released.HELD, "cpu", 1.0)
+    monkeypatch.setitem(released.STORED_BYTES, "cpu", 1.0)
     found = {}
     for free in (0.0, 1e12):
         monkeypatch.setattr(released, "free_memory", lambda free=free: free)
         seen = Released(release, data.part("attack"), ["u"], CPU)
-        found[free] = seen._held is not None, seen.vectors()
+        found[free] = seen._storing is not None, seen.vectors()
     assert [kept for kept, _ in found.values()] == [False, True]
     torch.testing.assert_close(*(vectors for _, vectors in found.values()))

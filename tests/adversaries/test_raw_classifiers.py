@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from privet.adversaries import raw_classifiers as lessons
-from privet.adversaries.network_training import Learned
+from privet.adversaries import raw_classifiers
+from privet.adversaries.network_training import NetworkAdversary
 from privet.adversaries.released import Released
 from privet.adversaries.resnet import ResNet
 from privet.data.schema import learn_schema
@@ -24,14 +24,14 @@ ATTACK = ResNet(epochs=1, least=4, batch=16, rates=(3e-3,), width=0.1)
 def taught(monkeypatch) -> list[str]:
     """The networks of every training, by what they looked at; nothing is known from before."""
     seen: list[str] = []
-    learn = Learned._try
+    learn = NetworkAdversary.train
 
     def counted(self, lr, released, *more):
         seen.append(released.release.network[0])
         return learn(self, lr, released, *more)
 
-    monkeypatch.setattr(Learned, "_try", counted)
-    monkeypatch.setattr(lessons, "_held", {})
+    monkeypatch.setattr(NetworkAdversary, "train", counted)
+    monkeypatch.setattr(raw_classifiers, "_memory", {})
     return seen
 
 
@@ -60,7 +60,7 @@ def test_raw_records_are_learned_once(taught, parts):
     np.testing.assert_array_equal(first.answers(seen["raw"][1]), again.answers(seen["raw"][1]))
 
 
-def test_another_seed_or_network_is_another_lesson(taught, parts):
+def test_another_seed_or_network_is_another_classifier(taught, parts):
     seen, u = parts
     for attack, seed in (
         (ATTACK, 0),
@@ -73,32 +73,32 @@ def test_another_seed_or_network_is_another_lesson(taught, parts):
 
 def test_other_processes_find_it_on_the_shelf(taught, parts, tmp_path, monkeypatch):
     seen, u = parts
-    with lessons.shelf(tmp_path / "lessons"):
+    with raw_classifiers.cache_folder(tmp_path / "classifiers"):
         first = ATTACK.attack(*seen["raw"], u)
-        monkeypatch.setattr(lessons, "_held", {})
+        monkeypatch.setattr(raw_classifiers, "_memory", {})
         second = ATTACK.attack(*seen["raw"], u)
-    assert taught == ["identity"] and len(list((tmp_path / "lessons").iterdir())) == 1
+    assert taught == ["identity"] and len(list((tmp_path / "classifiers").iterdir())) == 1
     np.testing.assert_array_equal(first.answers(seen["raw"][1]), second.answers(seen["raw"][1]))
-    monkeypatch.setattr(lessons, "_held", {})
+    monkeypatch.setattr(raw_classifiers, "_memory", {})
     ATTACK.attack(*seen["raw"], u)
-    assert taught == ["identity"] * 2, "no shelf, no memory"
+    assert taught == ["identity"] * 2, "neither folder nor memory"
 
 
-def test_half_a_file_is_no_lesson(taught, parts, tmp_path, monkeypatch):
+def test_half_a_file_is_no_classifier(taught, parts, tmp_path, monkeypatch):
     seen, u = parts
-    with lessons.shelf(tmp_path):
+    with raw_classifiers.cache_folder(tmp_path):
         ATTACK.attack(*seen["raw"], u)
         (file,) = tmp_path.iterdir()
         file.write_bytes(file.read_bytes()[:100])
-        monkeypatch.setattr(lessons, "_held", {})
+        monkeypatch.setattr(raw_classifiers, "_memory", {})
         ATTACK.attack(*seen["raw"], u)
     assert taught == ["identity"] * 2
 
 
 def test_memory_holds_a_few(taught):
-    for number in range(3 * lessons.KEPT):
-        lessons.keep(str(number), lessons.Lesson(0.5, {}))
+    for number in range(3 * raw_classifiers.IN_MEMORY):
+        raw_classifiers.store(str(number), raw_classifiers.RawClassifier(0.5, {}))
     assert (
-        len(lessons._held) == lessons.KEPT
-        and lessons.recall(str(3 * lessons.KEPT - 1), CPU) is not None
+        len(raw_classifiers._memory) == raw_classifiers.IN_MEMORY
+        and raw_classifiers.lookup(str(3 * raw_classifiers.IN_MEMORY - 1), CPU) is not None
     )

@@ -12,7 +12,7 @@ import torch
 from scipy.stats import binom
 from torch import nn
 
-from privet.adversaries.reidentification import Linked, reidentification, reidentify
+from privet.adversaries.reidentification import Reidentified, reidentification, reidentify
 from privet.adversaries.released import Released
 from privet.data.dataset import Dataset
 from privet.data.schema import learn_schema
@@ -51,9 +51,9 @@ def _see(data: Dataset, release: Release | None = None) -> dict[str, Released]:
     }
 
 
-def _found(data: Dataset, seed: int = 0, release: Release | None = None) -> Linked:
+def _found(data: Dataset, seed: int = 0, release: Release | None = None) -> Reidentified:
     found = reidentify(_see(data, release), seed)
-    assert isinstance(found, Linked), found
+    assert isinstance(found, Reidentified), found
     return found
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from privet.adversaries.adversary import rank
+from privet.adversaries.adversary import ranking_score
 from privet.adversaries.mlp import MLP, _groups, attack_all
 from privet.adversaries.released import Released
-from privet.adversaries.stacked_mlps import AdamW, Member, Stack, train_stack
+from privet.adversaries.stacked_mlps import AdamW, Member, Stack, Target, train_stack
 from privet.adversaries.whitening import whitening
 from privet.data.dataset import Attribute
 from privet.data.schema import learn_schema
@@ -31,7 +31,7 @@ class Shown:
 
     x: torch.Tensor
     columns: dict[str, np.ndarray] = field(default_factory=dict)
-    fresh: bool = False
+    fresh_noise: bool = False
 
     def vectors(self):
         return self.x
@@ -56,11 +56,11 @@ def _problem(n=150, seed=0):
 
 
 def _train(members, hidden, **more):
-    x, targets, kinds = _problem()
+    x, labels, kinds = _problem()
     select, truth, _ = _problem(80, 1)
-    return train_stack(
-        lambda: x, targets, kinds, select, truth, members, hidden=hidden, **{**SHORT, **more}
-    ), select
+    targets = list(map(Target, labels, kinds, truth))
+    settings = {**SHORT, **more}
+    return train_stack(lambda: x, targets, select, members, hidden=hidden, **settings), select
 
 
 MIXED = [
@@ -80,17 +80,17 @@ def test_together_is_one_by_one(hidden):
     for k, member in enumerate(MIXED):
         (alone, own), _ = _train([member], hidden)
         for ours, theirs in zip(
-            together.stack.only([k]).layers(), alone.stack.layers(), strict=True
+            together.stack.members([k]).layers(), alone.stack.layers(), strict=True
         ):
             needed = theirs.shape[1]
             torch.testing.assert_close(ours[:, :needed], theirs, atol=1e-5, rtol=0)
             assert not ours[:, needed:].any()
-        np.testing.assert_allclose(together.answers(k, select), alone.answers(0, select), atol=1e-5)
+        np.testing.assert_allclose(together.answers(select)[k], alone.answers(select)[0], atol=1e-5)
         assert own[0] == pytest.approx(scores[k], abs=1e-5)
-    assert together.answers(1, select).shape == (80, 5) and together.answers(2, select).shape == (
+    assert together.answers(select)[1].shape == (80, 5) and together.answers(select)[2].shape == (
         80,
     )
-    np.testing.assert_allclose(together.answers(1, select).sum(1), 1)
+    np.testing.assert_allclose(together.answers(select)[1].sum(1), 1)
 
 
 def test_each_keeps_its_own_best_state():
@@ -99,7 +99,7 @@ def test_each_keeps_its_own_best_state():
     (trained, scores), select = _train([*MIXED, Member(0, 3.0, 0.0, 1)], (16,), epochs=12)
     truth = _problem(80, 1)[1]
     for k, target in enumerate([*(member.target for member in MIXED), 0]):
-        assert rank(truth[target], trained.answers(k, select)) == pytest.approx(scores[k])
+        assert ranking_score(truth[target], trained.answers(select)[k]) == pytest.approx(scores[k])
 
 
 def test_adamw_is_that_of_torch():
@@ -132,7 +132,7 @@ def test_gradients_are_those_of_batch_norm():
     """The hand-written unit against torch's own batch normalisation, ReLU and product with the
     mask."""
     torch.manual_seed(0)
-    stack = Stack(6, (8, 5), 3, [0, 1], torch.zeros(1, dtype=torch.float64))
+    stack = Stack.start(6, (8, 5), 3, [0, 1], torch.zeros(1, dtype=torch.float64))
     stack.flat.add_(torch.randn_like(stack.flat))
     x, layers = (
         torch.randn(40, 6, dtype=torch.float64),
@@ -146,7 +146,7 @@ def test_gradients_are_those_of_batch_norm():
         )
         h = (h + shift).relu()
     slow = torch.baddbmm(layers[5], layers[2], h)
-    fast = stack.learn(x, layers, 0.0, torch.Generator())
+    fast = stack.forward(x, layers, 0.0, torch.Generator())
     torch.testing.assert_close(fast, slow)
     for ours, theirs in zip(
         *(torch.autograd.grad(out.square().sum(), layers) for out in (fast, slow)), strict=True
@@ -158,18 +158,18 @@ def test_gradients_are_those_of_batch_norm():
 def test_dropout_keeps_the_mean(dropout):
     """What is kept is scaled up, so that a layer's mean output is that without dropout; the
     gradient is that of the output."""
-    stack = Stack(4, (64,), 1, [0], torch.zeros(1, dtype=torch.float64))
+    stack = Stack.start(4, (64,), 1, [0], torch.zeros(1, dtype=torch.float64))
     layers = [layer.detach().clone().requires_grad_() for layer in stack.layers()]
     with torch.no_grad():
         layers[1].fill_(1.0)
     x = torch.randn(4000, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    full = stack.learn(x, layers, 0.0, torch.Generator()).mean()
-    dropped = stack.learn(x, layers, dropout, torch.Generator().manual_seed(1)).mean()
+    full = stack.forward(x, layers, 0.0, torch.Generator()).mean()
+    dropped = stack.forward(x, layers, dropout, torch.Generator().manual_seed(1)).mean()
     assert float((dropped / full).detach()) == pytest.approx(1, abs=0.02)
 
     def loss(weight):
         return (
-            stack.learn(x[:50], [weight, *layers[1:]], dropout, torch.Generator().manual_seed(2))
+            stack.forward(x[:50], [weight, *layers[1:]], dropout, torch.Generator().manual_seed(2))
             .square()
             .sum()
         )
@@ -184,18 +184,16 @@ def test_a_diverging_member_hurts_nobody():
         warnings.simplefilter("error")
         (among, scores), select = _train([calm[0], wild, calm[1]], (16,))
     (alone, own), _ = _train(calm, (16,))
-    assert not np.isfinite(scores[1]) or np.isfinite(among.answers(1, select)).all()
+    assert not np.isfinite(scores[1]) or np.isfinite(among.answers(select)[1]).all()
     for k, j in ((0, 0), (2, 1)):
         assert scores[k] == own[j]
-        np.testing.assert_allclose(among.answers(k, select), alone.answers(j, select), atol=1e-9)
+        np.testing.assert_allclose(among.answers(select)[k], alone.answers(select)[j], atol=1e-9)
 
 
 def test_noise_is_fresh_in_every_epoch():
-    x, targets, kinds = _problem()
-    calls = []
-    train_stack(
-        lambda: calls.append(1) or x, targets, kinds, x, targets, MIXED, hidden=(4,), **SHORT
-    )
+    x, labels, kinds = _problem()
+    targets, calls = list(map(Target, labels, kinds, labels)), []
+    train_stack(lambda: calls.append(1) or x, targets, x, MIXED, hidden=(4,), **SHORT)
     assert len(calls) == SHORT["epochs"]
 
 
@@ -221,7 +219,7 @@ def _attack(make, adversary, attribute=BINARY, n=4000):
         for x, labels in (make(n, 0), make(n // 2, 1), make(n // 2, 2))
     )
     trained = adversary.attack(seen, select, attribute)
-    return rank(test.labels(attribute.name), trained.answers(test)), test
+    return ranking_score(test.labels(attribute.name), trained.answers(test)), test
 
 
 def test_finds_an_exclusive_or():
@@ -310,7 +308,7 @@ def test_reads_every_attribute_at_once():
     )
     assert set(found) == set(names) and ticks == sorted(ticks) and ticks[-1] == pytest.approx(1)
     assert found["colour"].answers(test).shape == (len(test), 3)
-    assert all(rank(test.labels(name), found[name].answers(test)) > 0.85 for name in names)
+    assert all(ranking_score(test.labels(name), found[name].answers(test)) > 0.85 for name in names)
 
 
 def test_same_seed_same_answers_in_any_order_of_people():
@@ -336,7 +334,7 @@ def test_the_best_of_a_short_cycle_learn_along_a_whole_one(monkeypatch):
 
     def record(*given, **named):
         stack, scores = train_stack(*given, **named)
-        runs.append((named["epochs"], named["hidden"], given[5], scores))
+        runs.append((named["epochs"], named["hidden"], given[3], scores))
         return stack, scores
 
     monkeypatch.setattr("privet.adversaries.mlp.train_stack", record)
@@ -356,7 +354,7 @@ def test_the_best_of_a_short_cycle_learn_along_a_whole_one(monkeypatch):
         if s >= scores[2]
     ]
     assert len(chosen) == 3 and all(one in best for one in chosen)
-    assert rank(select.labels("u"), trained.answers(select)) == pytest.approx(
+    assert ranking_score(select.labels("u"), trained.answers(select)) == pytest.approx(
         max(score for run in runs for score in run[3])
     )
     assert ticks == sorted(ticks) and ticks[-1] == pytest.approx(1)

@@ -15,8 +15,8 @@ from torch import nn
 
 from privet import Audit, PrivetError, Release, audit
 from privet.adversaries.convolutional import ResCL
-from privet.adversaries.decoder import Decoder
-from privet.adversaries.logistic import Logistic
+from privet.adversaries.decoder import ReversedExtractor
+from privet.adversaries.linear import Logistic
 from privet.adversaries.mlp import MLP
 from privet.adversaries.quadratic import Quadratic
 from privet.adversaries.recurrent import Recurrent
@@ -58,7 +58,7 @@ def _tiny() -> Iterator[None]:
             Battery(
                 (Logistic(strengths=(0.1,)),),
                 (SCOUT,),
-                (Decoder(epochs=1, width=0.1),),
+                (ReversedExtractor(epochs=1, width=0.1),),
                 people=False,
             ),
         )

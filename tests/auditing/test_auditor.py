@@ -17,8 +17,8 @@ from torch import nn
 from privet import Audit, PrivetError, Release, audit
 from privet.adversaries import reidentification
 from privet.adversaries.adversary import Adversary
-from privet.adversaries.decoder import Decoder
-from privet.adversaries.logistic import Logistic
+from privet.adversaries.decoder import ReversedExtractor
+from privet.adversaries.linear import Logistic
 from privet.adversaries.mlp import MLP
 from privet.adversaries.released import PASSES, Released
 from privet.auditing.attribute_attack import baselines
@@ -48,7 +48,9 @@ def _tiny() -> Iterator[None]:
             BATTERIES, "repeats", Battery((LINE,), (SCOUT,), (), averages=(4, 64), people=False)
         )
         patch.setitem(
-            BATTERIES, "people", Battery((LINE, SCOUT), (SCOUT,), (Decoder(epochs=1, width=0.1),))
+            BATTERIES,
+            "people",
+            Battery((LINE, SCOUT), (SCOUT,), (ReversedExtractor(epochs=1, width=0.1),)),
         )
         yield
 

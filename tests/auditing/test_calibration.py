@@ -12,7 +12,8 @@ import torch
 from leaks import BEST, BITS, LEAKS, leak
 from privet import audit
 from privet.adversaries.adversary import silent
-from privet.auditing.attribute_attack import attempt, see
+from privet.adversaries.released import released_parts
+from privet.auditing.attribute_attack import attempt
 from privet.auditing.batteries import BATTERIES
 from privet.data.dataset import Attribute, Dataset
 from privet.data.schema import ImageSchema
@@ -75,7 +76,7 @@ def _held(seeds: int, first: int, n: int, pictures, release: Release) -> int:
         data = Dataset(
             "c", "image", pictures(rng), {"u": attribute}, labels, part, np.arange(n), "c"
         )
-        parts = see(release, data, ["u"], torch.device("cpu"))
+        parts = released_parts(release, data, ["u"], torch.device("cpu"))
         tries = [
             attempt(a, parts, attribute, "private", "released", seed, silent).finding
             for a in attackers

@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from typer.testing import CliRunner
 
 from privet.adversaries.adversary import silent
-from privet.adversaries.logistic import Logistic
+from privet.adversaries.linear import Logistic
+from privet.adversaries.released import released_parts
 from privet.auditing import certify
-from privet.auditing.attribute_attack import attempt, see
+from privet.auditing.attribute_attack import attempt
 from privet.auditing.certificate_targets import RANGES
 from privet.cli import main as cli
 from privet.core.errors import PrivetError
@@ -110,7 +111,7 @@ def test_no_attack_found_beats_the_bound(data: Dataset, d: int, sigma: float) ->
     torch.manual_seed(0)
     attack = attempt(
         Logistic(),
-        see(release, data, ["u"], CPU),
+        released_parts(release, data, ["u"], CPU),
         data.attribute("u"),
         "private",
         "released",

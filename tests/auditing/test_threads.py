@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from privet import Release, audit
-from privet.adversaries.boosting import Boosting
 from privet.adversaries.mlp import MLP
 from privet.adversaries.neighbours import Neighbours
-from privet.adversaries.network import Deep
+from privet.adversaries.network import ResidualMLP
+from privet.adversaries.trees import Boosting
 from privet.auditing.batteries import BATTERIES, Battery
 from privet.auditing.threads import two_lanes
 from privet.data.schema import learn_schema
@@ -83,7 +83,7 @@ def test_an_audit_says_the_same_with_one_lane_and_with_two(monkeypatch):
         Boosting(settings=((("max_iter", 5),),)),
         Neighbours(counts=(1, 5)),
         mlp,
-        Deep(epochs=2, least=40, width=0.1),
+        ResidualMLP(epochs=2, least=40, width=0.1),
     )
     monkeypatch.setitem(BATTERIES, "tiny", Battery(attackers, (mlp,), ()))
     data = small("table", 400)

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 import privet
 from privet import Audit, PrivetError, Release, load
 from privet.adversaries.convolutional import ResCL
-from privet.adversaries.decoder import Decoder
-from privet.adversaries.logistic import Logistic
+from privet.adversaries.decoder import ReversedExtractor
+from privet.adversaries.linear import Logistic
 from privet.adversaries.mlp import MLP
 from privet.auditing.batteries import BATTERIES, Battery
 from privet.cli import main as cli
@@ -57,7 +57,9 @@ def story(tmp_path_factory) -> Iterator[Story]:
             ResCL(epochs=1, least=5, width=0.1, rates=(3e-3,)),
         )
         patch.setitem(
-            BATTERIES, "quick", Battery(attackers, (brief,), (Decoder(epochs=1, width=0.1),))
+            BATTERIES,
+            "quick",
+            Battery(attackers, (brief,), (ReversedExtractor(epochs=1, width=0.1),)),
         )
         said["learn"] = _run(*LEARN, *SMALL, "--out", room / "hedge")
         said["audit"] = _run(

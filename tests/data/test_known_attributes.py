@@ -135,17 +135,19 @@ def test_apply_needs_u_and_pictures_alone_do_not_have_it(aware, tmp_path):
 def test_an_audit_shows_raw_records_without_u(aware):
     """The yardstick, and what decoders are to rebuild, are the plain records: with u beside them
     nothing would be left to read."""
-    from privet.adversaries.decoder import Decoder
-    from privet.auditing.attribute_attack import see
+    from privet.adversaries.decoder import ReversedExtractor
+    from privet.adversaries.released import released_parts
 
     data, folder = aware
     release = Release.load(folder)
-    raw = see(Release.identity(release.schema.plain), data, ["u"], release.module.reach.device)
+    raw = released_parts(
+        Release.identity(release.schema.plain), data, ["u"], release.module.reach.device
+    )
     np.testing.assert_array_equal(
         raw["test"].feed.batch(np.arange(4)).x.numpy(), data.records[data.part("test").rows[:4]]
     )
-    parts = see(release, data, ["u"], release.module.reach.device)
-    made, trained = Decoder(epochs=1, width=0.05).attack(
+    parts = released_parts(release, data, ["u"], release.module.reach.device)
+    made, trained = ReversedExtractor(epochs=1, width=0.05).attack(
         *parts.values(), release.schema.plain, progress=False
     )
     assert (

@@ -17,7 +17,7 @@ from letters import letters
 from scipy.stats import gamma, kstest
 from typer.testing import CliRunner
 
-from privet.adversaries.logistic import Logistic
+from privet.adversaries.linear import Logistic
 from privet.auditing.batteries import BATTERIES, Battery
 from privet.cli.words import mount
 from privet.core.errors import PrivetError

@@ -11,10 +11,11 @@ import torch
 from torch import nn
 
 from privet.adversaries.adversary import silent
-from privet.adversaries.logistic import Logistic
+from privet.adversaries.linear import Logistic
 from privet.adversaries.low_bits import Bits
+from privet.adversaries.released import released_parts
 from privet.auditing import certify
-from privet.auditing.attribute_attack import attempt, see
+from privet.auditing.attribute_attack import attempt
 from privet.auditing.averaged_releases import averaged
 from privet.core.errors import PrivetError
 from privet.data.dataset import PARTS, Dataset
@@ -159,7 +160,7 @@ def test_no_attack_found_beats_the_bound_and_repeats_are_granted_at_most_the_sym
     torch.manual_seed(0)
     worst = attempt(
         Logistic(),
-        see(leaky, data, ["u"], CPU),
+        released_parts(leaky, data, ["u"], CPU),
         data.attribute("u"),
         "private",
         "released",
@@ -188,7 +189,13 @@ def test_what_reads_whole_numbers_reads_symbols(data: Dataset) -> None:
     schema, law = learn_schema(data, ["u", "y"]), Noise("uniform", (2,), 0.0)
     shown = Release(schema, ("codebook", {}), Symbols(_Told(), 0.0), law, {"private": ["u"]})
     found = attempt(
-        Bits(), see(shown, data, ["u"], CPU), data.attribute("u"), "private", "released", 0, silent
+        Bits(),
+        released_parts(shown, data, ["u"], CPU),
+        data.attribute("u"),
+        "private",
+        "released",
+        0,
+        silent,
     ).finding
     assert found.score.value > 0.75
 

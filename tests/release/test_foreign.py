@@ -15,7 +15,7 @@ from torch import nn
 from typer.testing import CliRunner
 
 import privet
-from privet.adversaries.logistic import Logistic
+from privet.adversaries.linear import Logistic
 from privet.adversaries.mlp import MLP
 from privet.adversaries.quadratic import Quadratic
 from privet.auditing.batteries import BATTERIES, Battery

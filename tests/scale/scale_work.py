@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from privet.adversaries.logistic import Logistic
+from privet.adversaries.linear import Logistic
 from privet.adversaries.mlp import MLP
 from privet.auditing.batteries import BATTERIES, Battery
 from privet.studies import worker

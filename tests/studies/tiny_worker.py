@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from privet.adversaries.convolutional import ResCL
-from privet.adversaries.decoder import Decoder
-from privet.adversaries.logistic import Logistic
+from privet.adversaries.decoder import ReversedExtractor
+from privet.adversaries.linear import Logistic
 from privet.adversaries.mlp import MLP
 from privet.auditing.batteries import BATTERIES, Battery
 from privet.studies import worker
@@ -13,5 +13,7 @@ BRIEF = MLP(shapes=((8,),), rates=(3e-3,), decays=(1e-2,), whites=(False,), epoc
 ATTACKERS = Logistic(strengths=(0.1,)), BRIEF, ResCL(epochs=1, least=5, width=0.1, rates=(3e-3,))
 
 if __name__ == "__main__":
-    BATTERIES["quick"] = Battery(ATTACKERS, (BRIEF,), (Decoder(epochs=1, width=0.1),), people=False)
+    BATTERIES["quick"] = Battery(
+        ATTACKERS, (BRIEF,), (ReversedExtractor(epochs=1, width=0.1),), people=False
+    )
     worker.main()

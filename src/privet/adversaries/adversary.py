@@ -1,8 +1,9 @@
-"""Adversary: hyper-parameters in the constructor, data in `attack`. Sees released records only.
+"""The contract of an adversary: settings in the constructor, data in `attack`.
 
-It learns from the *attack* people, is tuned on the *select* people, and is then asked about people
-whom neither it nor the release has seen. A task model is the same thing with another label, a
-number is guessed like a class with another loss.
+An adversary sees released records only. It learns from the *attack* people, is tuned on the
+*select* people, and is then judged on *test* people whom neither it nor the release has seen. A
+model for a task is the same thing with another label; a number is guessed like a class, with
+another loss.
 """
 
 from __future__ import annotations
@@ -19,34 +20,93 @@ from privet.data.dataset import Array, Attribute
 from privet.evidence.leakage import auc
 
 Tick = Callable[[float], None]
-"""Hears the share that is done."""
+"""Is called with the share of the work that is done, from 0 to 1."""
 
 
-def silent(_done: float) -> None:
-    return None
+def silent(_share: float) -> None:
+    """The tick of whoever shows no progress."""
+
+
+def span(tick: Tick, start: float, end: float) -> Tick:
+    """A tick for a part of the work: what it calls 0 to 1 is `start` to `end` of the whole."""
+    return lambda share: tick(start + (end - start) * share)
 
 
 class Trained(Protocol):
     """An adversary that has learned."""
 
     def answers(self, released: Released) -> Array:
-        """For classes probabilities (n, classes), for a number the guesses (n,), float64, in the
-        order of the data."""
+        """Float64, in the order of the data: probabilities (n, classes), or guesses (n,) of a
+        number."""
         ...
+
+
+@dataclass(frozen=True)
+class TrainedFunction:
+    """A trained adversary that is one function.
+
+    Args:
+        answers: from released records to probabilities (n, classes), or to guesses (n,) of a
+            number, float64, in the order of the data.
+    """
+
+    answers: Callable[[Released], Array]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Adversary(ABC):
+    """A way to read an attribute from released records. Subclass it to add another.
+
+    A subclass defines
+
+    - `name`, a word for tables and files, and `title`, what people call it;
+    - `attack`, which learns from released records of the *attack* people and may choose among its
+      settings by how well they do on the *select* people (`ranking_score`). It returns an object
+      with a method `answers(released)`; `TrainedFunction` makes one of a function;
+    - `suits`, where it cannot attack every shape of record or every kind of attribute;
+    - its settings, as fields of a dataclass with `frozen=True, kw_only=True`.
+
+    It sees what `Released` shows: `vectors()`, every record as one standardised vector;
+    `batches(size, seed)`, records as they were released, in the shape that `view` describes;
+    `labels(name)`, with -1 (classes) or NaN (numbers) where a label is missing. Where the release
+    adds noise, every call shows fresh noise. The same seed must give the same answers.
+
+    >>> import torch
+    >>> from privet import Release, load
+    >>> from privet.data.schema import learn_schema
+    >>> class ClassMeans(Adversary):
+    ...     name, title = "class-means", "nearest class mean"
+    ...
+    ...     def suits(self, view, attribute):
+    ...         return attribute.is_class
+    ...
+    ...     def attack(self, seen, select, attribute, seed=0, tick=silent):
+    ...         x, y = seen.vectors(), torch.as_tensor(seen.labels(attribute.name))
+    ...         means = torch.stack([x[y == c].mean(0) for c in range(attribute.classes)])
+    ...         return TrainedFunction(
+    ...             lambda released: (-torch.cdist(released.vectors(), means)).softmax(1).numpy()
+    ...         )
+    >>> data = load("toy:gaussian")
+    >>> release = Release.identity(learn_schema(data, ["u"]))
+    >>> attack = Released(release, data.part("attack"), ["u"], torch.device("cpu"))
+    >>> test = Released(release, data.part("test"), ["u"], torch.device("cpu"), like=attack)
+    >>> trained = ClassMeans().attack(attack, attack, data.attribute("u"))
+    >>> ranking_score(test.labels("u"), trained.answers(test)) > 0.7
+    True
+
+    Attributes:
+        name: a word, for tables and files.
+        title: what people call it.
+        on_cpu: whether it learns on the CPU even where there is a GPU. It then does so while
+            networks learn on the GPU.
+    """
+
     name: ClassVar[str]
-    """A word, for tables and files."""
     title: ClassVar[str]
-    """What people call it."""
-    hosted: ClassVar[bool] = False
-    """Whether it learns on the processor even where there is a GPU; then it does so while networks
-    learn there."""
+    on_cpu: ClassVar[bool] = False
 
     def suits(self, view: View, attribute: Attribute) -> bool:
-        """Whether it can look at records like these and guess an attribute like this."""
+        """Whether it can attack records that look like this, and guess this attribute."""
         return True
 
     @abstractmethod
@@ -58,26 +118,32 @@ class Adversary(ABC):
         seed: int = 0,
         tick: Tick = silent,
     ) -> Trained:
-        """Learn to read the attribute from released records of the *attack* people."""
+        """Learn to read `attribute` from `seen`, released records of the *attack* people.
+
+        Args:
+            seen: released records of the *attack* people, and their labels.
+            select: the same of the *select* people, to choose among settings by.
+            attribute: what to guess.
+            seed: of everything that is random.
+            tick: is called with the share of the work that is done.
+        """
 
 
-def known(labels: Array) -> Array:
-    """Which labels are there: codes are -1 and numbers NaN where they are missing."""
+def has_label(labels: Array) -> Array:
+    """Which labels are present: codes are -1 and numbers NaN where they are missing."""
     return labels >= 0 if labels.dtype.kind in "iu" else np.isfinite(labels)
 
 
-def rank(truth: Array, answers: Array) -> float:
-    """How well answers order the records, whatever the threshold: AUC of classes, explained
-    variance of numbers.
+def ranking_score(truth: Array, answers: Array) -> float:
+    """How well answers order the records: AUC of classes, share of variance explained of numbers.
 
     This is what tuning maximises: unlike accuracy it depends neither on a threshold nor on how
     frequent a class is.
     """
-    there = known(truth)
-    if answers.ndim == 1:
-        spread = float(np.var(truth[there])) if there.any() else 0.0
-        return (
-            1 - float(np.mean((truth[there] - answers[there]) ** 2)) / spread if spread > 0 else 0.0
-        )
-    value = auc(truth[there], answers[there])
-    return 0.5 if value is None else value
+    present = has_label(truth)
+    if answers.ndim == 2:
+        area = auc(truth[present], answers[present])
+        return 0.5 if area is None else area
+    variance = float(np.var(truth[present])) if present.any() else 0.0
+    error = float(np.mean((truth[present] - answers[present]) ** 2)) if variance > 0 else 0.0
+    return 1 - error / variance if variance > 0 else 0.0

@@ -1,84 +1,76 @@
-"""Pairs of coordinates: what no coordinate tells alone, and two tell together, as an exclusive or
-does.
+"""Pairs of coordinates: reads what no coordinate shows alone and two show together, as an exclusive
+or does.
 
-All products x_i x_j are held against the attribute at once, since mean of u x_i x_j over records is
-one matrix product X' diag(u) X; the coordinates and pairs that go with it most are kept (on
-*attack*), and boosting reads them and their products.
+All products x_i x_j are held against the attribute at once, since the mean of u x_i x_j over
+records is one matrix product X' diag(u) X. The coordinates and pairs that correlate with it most
+are kept (on *attack*), and boosting reads them and their products.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from privet.adversaries.vector_models import Answer, Look, OnVectors, numpy, only, told
-from privet.adversaries.whitening import as_they_are, whitening
+from privet.adversaries.trees import boosted_trees
+from privet.adversaries.vector_models import Features, ScikitLearnAdversary
+from privet.adversaries.whitening import Transform, unchanged, whitening
 from privet.data.dataset import Array, Attribute
 
-FAR = 5.0
-"""Deviations at which a coordinate is cut before it is multiplied: one outlier is not to decide
-which pair is looked at."""
+# Deviations at which a coordinate is cut before it is multiplied: one outlier is not to decide
+# which pair is looked at.
+CUT = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pairs(OnVectors):
+class Pairs(ScikitLearnAdversary):
+    """Boosting on the coordinates, and pairs of coordinates, that depend on the attribute most.
+
+    Args:
+        singles: how many coordinates to keep.
+        pairs: how many pairs to keep.
+        rounds: rounds of boosting.
+    """
+
     singles: int = 24
     pairs: int = 24
-    """How many coordinates and how many pairs to keep."""
     rounds: int = 80
     name: ClassVar[str] = "pairs"
     title: ClassVar[str] = "pairs of coordinates"
-    hosted: ClassVar[bool] = True
 
-    def candidates(self, x: Tensor, y: Array, attribute: Attribute, seed: int) -> Iterator[Answer]:
-        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    def models(self, y: Array, attribute: Attribute, seed: int) -> Iterable[Any]:
+        return [boosted_trees(attribute.is_class, seed, max_iter=self.rounds)]
 
-        if (same := only(y, attribute)) is not None:
-            yield same
-            return
-        values = np.eye(attribute.classes)[y.astype(int)] if attribute.is_class else y[:, None]
-        wanted = torch.as_tensor(values - values.mean(0), dtype=torch.float32, device=x.device)
-        kind = (
-            HistGradientBoostingClassifier if attribute.is_class else HistGradientBoostingRegressor
-        )
-        for change in (as_they_are, whitening(x)):
-            look = self._look(change, x, wanted)
-            model = kind(max_iter=self.rounds, early_stopping=False, random_state=seed).fit(
-                look(x), y
-            )
-            yield told(model, look, attribute)
+    def features(self, x: Tensor, targets: Array) -> Iterable[Features]:
+        centred = torch.as_tensor(targets - targets.mean(0), dtype=torch.float32, device=x.device)
+        return [self._features(transform, x, centred) for transform in (unchanged, whitening(x))]
 
-    def _look(self, change: Callable[[Tensor], Tensor], x: Tensor, wanted: Tensor) -> Look:
+    def _features(self, transform: Transform, x: Tensor, targets: Tensor) -> Features:
         """The strongest coordinates, and the strongest pairs with their products."""
-        first, second, alone = self._screen(change(x).clamp(-FAR, FAR), wanted)
+        first, second, alone = self._strongest(transform(x).clamp(-CUT, CUT), targets)
 
-        def look(z: Tensor) -> Array:
-            rows = change(z).clamp(-FAR, FAR)
+        def features(z: Tensor) -> Array:
+            rows = transform(z).clamp(-CUT, CUT)
             a, b = rows[:, first], rows[:, second]
-            return numpy(torch.cat([rows[:, alone], a, b, a * b, a.sign() * b.sign()], dim=1))
+            columns = [rows[:, alone], a, b, a * b, a.sign() * b.sign()]
+            return torch.cat(columns, dim=1).numpy(force=True)
 
-        return look
+        return features
 
-    def _screen(self, rows: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Places of the strongest pairs and of the strongest single coordinates."""
+    def _strongest(self, rows: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Columns of the strongest pairs (first, second) and of the strongest coordinates."""
         size = rows.shape[1]
-        strength = torch.stack(
-            [(rows.T @ (rows * column[:, None])).abs() for column in wanted.T]
-        ).amax(0)
-        signs = rows.sign()
-        strength = strength / (rows.square().T @ rows.square()).sqrt().clamp(min=1e-12)
-        signed = (
-            torch.stack([(signs.T @ (signs * column[:, None])).abs() for column in wanted.T]).amax(
-                0
-            )
-            / len(rows) ** 0.5
-        )
-        strength = torch.maximum(strength, signed).triu(1)
-        kept = strength.flatten().topk(min(self.pairs, size * (size - 1) // 2 or 1)).indices
-        single = (rows.T @ wanted).abs().amax(1) / rows.square().sum(0).sqrt().clamp(min=1e-12)
-        return kept // size, kept % size, single.topk(min(self.singles, size)).indices
+        scale = (rows.square().T @ rows.square()).sqrt().clamp(min=1e-12)
+        by_sign = _products(rows.sign(), targets) / len(rows) ** 0.5
+        strength = torch.maximum(_products(rows, targets) / scale, by_sign).triu(1)
+        best = strength.flatten().topk(min(self.pairs, size * (size - 1) // 2 or 1)).indices
+        single = (rows.T @ targets).abs().amax(1) / rows.square().sum(0).sqrt().clamp(min=1e-12)
+        return best // size, best % size, single.topk(min(self.singles, size)).indices
+
+
+def _products(rows: Tensor, targets: Tensor) -> Tensor:
+    """Of every pair (i, j), the largest |sum of target x_i x_j| over the columns of the targets."""
+    return torch.stack([(rows.T @ (rows * column[:, None])).abs() for column in targets.T]).amax(0)

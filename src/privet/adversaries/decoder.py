@@ -1,15 +1,14 @@
 """Reconstruction: what a decoder, learned from the *attack* people, rebuilds of the records of
 people it has not seen.
 
-Its state along the way is chosen on *select*. closeness.py says how close the rebuilt records are.
+Its state along the way is chosen on *select*. reconstruction_quality.py says how close the rebuilt
+records are.
 """
 
 from __future__ import annotations
 
 import base64
-import copy
 import io
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, cast
@@ -20,10 +19,11 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor, nn
 
+from privet.adversaries.network_training import BestState, Schedule
 from privet.adversaries.reconstruction_quality import (
     AT_ONCE,
     MEASURES,
-    constants_of,
+    best_constants,
     figure,
     measures_of,
     ratio,
@@ -45,12 +45,20 @@ from privet.train.cuda_graph import Replayed, adamw, descend, set_rate
 
 @dataclass(frozen=True)
 class TrainedDecoder:
+    """A decoder that has learned.
+
+    Args:
+        net: from released records to pictures in 0..255, to numbers, or to scores of words.
+        schema: of the records that it rebuilds.
+        view: the form of the released records.
+        select: how close it comes on *select*, by the measure of `Rebuilt.value`; the decoder to
+            believe is the one with the most.
+    """
+
     net: nn.Module
     schema: Schema
     view: View
     select: float
-    """How close it comes on *select*, by the measure of `Rebuilt.value`: the decoder to believe is
-    the one with the most."""
 
     @torch.no_grad()
     def records(self, z: Tensor) -> Tensor:
@@ -63,39 +71,43 @@ class TrainedDecoder:
             return made
         if not self.view.is_text:
             return made.argmax(2)
-        there = z != PAD if self.view.vocabulary else present(z)
-        return (1 + made[..., 1:].argmax(2)) * there
+        is_word = z != PAD if self.view.vocabulary else present(z)
+        return (1 + made[..., 1:].argmax(2)) * is_word
 
     def rebuild(self, released: Released) -> Array:
         """All records of a part, rebuilt from one release of each, in the order of the data."""
-        parts = [self.records(z).cpu().numpy() for z, _ in released.batches(AT_ONCE)]
+        parts = [self.records(z) for z, _ in released.batches(AT_ONCE)]
         if self.schema.modality == "text":
-            width = released.feed.inputs.array.shape[1]
-            parts = [
-                np.pad(
-                    ids[:, :width], ((0, 0), (0, max(0, width - ids.shape[1]))), constant_values=PAD
-                )
-                for ids in parts
-            ]
-        return np.concatenate(parts)
+            parts = [_with_length(ids, released.feed.inputs.array.shape[1]) for ids in parts]
+        return np.concatenate([part.cpu().numpy() for part in parts])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reconstruction(ABC):
     """What all decoders share: how they learn, and how they are judged. Noise is fresh in every
-    epoch."""
+    epoch.
+
+    Args:
+        epochs: passes over the records.
+        least: fewest steps: with few records there are more epochs.
+        batch: records in a batch.
+        lr: learning rate.
+        decay: weight decay of AdamW; without any it is Adam.
+        width: factor on layer sizes.
+        shown: how many records to show beside what was made of them.
+
+    Attributes:
+        name: a word, for tables and files.
+        title: what people call it.
+    """
 
     epochs: int = 10
     least: int = 0
-    """Fewest steps: with few records there are more epochs."""
     batch: int = 64
     lr: float = 1e-3
     decay: float = 0.0
-    """Of the weights; Adam is AdamW without any."""
     width: float = 1.0
-    """Factor on layer sizes."""
     shown: int = 8
-    """How many records to show beside what was made of them."""
     name: ClassVar[str]
     title: ClassVar[str]
 
@@ -109,22 +121,20 @@ class Reconstruction(ABC):
         words. `mean` is the mean record."""
 
     def rate(self, done: float) -> float:
-        """The rate along the way, as a share of `lr`."""
+        """The learning rate after this share of the training, as a share of `lr`."""
         return 1.0
 
-    def vary(self, x: Tensor) -> Tensor:
+    def augment(self, x: Tensor) -> Tensor:
         """Other records an attacker can make of those it has, and release."""
         return x
 
-    def distance(self, made: Tensor, x: Tensor, view: View) -> Tensor:
+    def loss(self, made: Tensor, x: Tensor, view: View) -> Tensor:
         """What learning makes small."""
         if x.dtype == torch.int64:
-            return _unlike(made, x, view)
-        return (
-            (made - x.float()).abs().mean() / 255.0
-            if x.dtype == torch.uint8
-            else F.mse_loss(made, x)
-        )
+            return _word_loss(made, x, view)
+        if x.dtype == torch.uint8:
+            return (made - x.float()).abs().mean() / 255.0
+        return F.mse_loss(made, x)
 
     def attack(
         self,
@@ -139,10 +149,11 @@ class Reconstruction(ABC):
         *test*."""
         if not self.suits(seen.view, schema):
             raise PrivetError(
-                f"The {self.title} cannot make a {schema.modality} of released records of the shape {seen.view.shape}."
+                f"The {self.title} cannot make a {schema.modality} of released records of the "
+                f"shape {seen.view.shape}."
             )
-        constants = constants_of(seen, select, schema, seed)
-        trained = self._learn(seen, select, schema, constants, seed, progress)
+        constants = best_constants(seen, select, schema, seed)
+        trained = self._learn(seen, select, schema, constants["mean"], seed, progress)
         torch.manual_seed(seed)
         return self._judge(trained, test, constants), trained
 
@@ -151,96 +162,77 @@ class Reconstruction(ABC):
         seen: Released,
         select: Released,
         schema: Schema,
-        constants: dict[str, Tensor],
+        mean: Tensor,
         seed: int,
         progress: bool,
     ) -> TrainedDecoder:
         torch.manual_seed(seed)
         device, view = seen.feed.device, seen.view
-        net = place(self.build(seen, schema, constants["mean"]), device)
-        size = max(2, min(self.batch, len(seen) // 4))
-        steps = max(1, len(seen) // size)
-        epochs = max(self.epochs, math.ceil(self.least / steps))
+        net = place(self.build(seen, schema, mean), device)
         optimiser = adamw(net, self.lr, self.decay, device)
+        size, steps, epochs, judged = Schedule.of(
+            len(seen), self.batch, self.epochs, self.least, judgements=10
+        )
 
         def learn(z: Tensor, x: Tensor) -> None:
             with precision(device):
                 made = net(prepare(z))
-            descend(self.distance(made.float(), x, view), optimiser)
+            descend(self.loss(made.float(), x, view), optimiser)
 
-        step = (
-            learn
-            if view.is_text or None in view.shape or schema.modality == "text"
-            else Replayed(learn)
-        )
-        judged = {*np.linspace(0, epochs - 1, min(epochs, 10)).astype(int).tolist()}
-        best, kept, first = -math.inf, copy.deepcopy(net.state_dict()), measures_of(schema)[0]
+        varies = None in view.shape or schema.modality == "text"
+        step = learn if varies else Replayed(learn)
+        best, first = BestState(net), measures_of(schema)[0]
         with bar(f"rebuilding: {self.title}", epochs, progress) as tick:
             for epoch in range(epochs):
                 net.train()
-                order = (
-                    np.random.default_rng([seed, epoch])
-                    .permutation(len(seen))[: steps * size]
-                    .reshape(steps, -1)
-                )
-                for done, batch in enumerate(seen.feed.batches(list(order))):
-                    x = self.vary(batch.x)
+                order = np.random.default_rng([seed, epoch]).permutation(len(seen))
+                rows = list(order[: steps * size].reshape(steps, -1))
+                for done, batch in enumerate(seen.feed.batches(rows)):
+                    x = self.augment(batch.x)
                     with torch.no_grad():
                         z = seen.release.forward(x)
-                    set_rate(
-                        optimiser, self.lr * self.rate((epoch * steps + done) / (epochs * steps))
-                    )
+                    share = (epoch * steps + done) / (epochs * steps)
+                    set_rate(optimiser, self.lr * self.rate(share))
                     step(z, seen.release.schema.own(x))
                 if epoch in judged:
-                    score = ratio(
-                        sums_of(
-                            TrainedDecoder(net, schema, view, best).records,
-                            select,
-                            constants["mean"],
-                            [first],
-                        )[0]
-                    )
-                    if score > best:
-                        best, kept = score, copy.deepcopy(net.state_dict())
-                tick(epoch + 1, f"{MEASURES[first].words} {best:.3f}")
-        net.load_state_dict(kept)
-        return TrainedDecoder(net.eval(), schema, view, best)
+                    decoder = TrainedDecoder(net, schema, view, best.score)
+                    best.offer(ratio(sums_of(decoder.records, select, mean, [first])[0]))
+                tick(epoch + 1, f"{MEASURES[first].title} {best.score:.3f}")
+        best.restore()
+        return TrainedDecoder(net.eval(), schema, view, best.score)
 
     def _judge(
         self, trained: TrainedDecoder, test: Released, constants: dict[str, Tensor]
     ) -> Rebuilt:
-        names = measures_of(trained.schema)
-        close = sums_of(trained.records, test, constants["mean"], names)
+        names, mean = measures_of(trained.schema), constants["mean"]
         figures = {}
-        for name, sums in zip(names, close, strict=True):
-            chance = sums_of(constants[name], test, constants["mean"], [name])[0]
-            figures[name] = figure(name, sums, ratio(chance), test.people, trained.schema)
-        originals, rebuilt = _show(trained, test, min(self.shown, len(test)))
-        first = MEASURES[names[0]]
-        words = f"{first.words} in {first.unit}" if first.unit != "share" else first.words
-        return Rebuilt(
-            words, figures[names[0]].value, len(test), originals, rebuilt, self.title, figures
-        )
+        for name, sums in zip(names, sums_of(trained.records, test, mean, names), strict=True):
+            chance = ratio(sums_of(constants[name], test, mean, [name])[0])
+            figures[name] = figure(name, sums, chance, test.people, trained.schema)
+        originals, rebuilt = _examples(trained, test, min(self.shown, len(test)))
+        first, value = MEASURES[names[0]], figures[names[0]].value
+        measure = f"{first.title} in {first.unit}" if first.unit != "share" else first.title
+        return Rebuilt(measure, value, len(test), originals, rebuilt, self.title, figures)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decoder(Reconstruction):
+class ReversedExtractor(Reconstruction):
     """The extractor reversed, as in TIPRDC's Figure 5: Adam, the absolute error of pictures, the
     cross-entropy of every word, the squared error of tables and signals. It takes released records
-    that have the extractor's number of axes."""
+    that have the extractor's number of axes. Settings are those of `Reconstruction`."""
 
     name: ClassVar[str] = "decoder"
     title: ClassVar[str] = "extractor reversed"
 
     def suits(self, view: View, schema: Schema) -> bool:
-        wanted = 2 if schema.modality == "text" else len(schema.shape)
-        return len(view.shape) == wanted and view.is_text == (schema.modality == "text")
+        axes = 2 if schema.modality == "text" else len(schema.shape)
+        return len(view.shape) == axes and view.is_text == (schema.modality == "text")
 
     def build(self, seen: Released, schema: Schema, mean: Tensor) -> nn.Module:
         return nets.plan(schema).decoder(seen.view.shape, self.width)
 
 
-class Reread(nn.Module):
+class ReleaseThenRebuild(nn.Module):
     """Release, then rebuild: what a raw record becomes for whoever looks at rebuilt ones."""
 
     def __init__(self, release: Release, trained: TrainedDecoder) -> None:
@@ -249,24 +241,23 @@ class Reread(nn.Module):
         self.records, self.shape = trained.records, trained.schema.shape
 
     def forward(self, x: Tensor, noise: Tensor | None = None) -> Tensor:
-        z = self.release(x) if noise is None else self.release(x, noise)
-        made = self.records(z)
-        return (
-            made
-            if x.dtype != torch.int64
-            else F.pad(made[:, : x.shape[1]], (0, max(0, x.shape[1] - made.shape[1])))
-        )
+        made = self.records(self.release(x) if noise is None else self.release(x, noise))
+        return made if x.dtype != torch.int64 else _with_length(made, x.shape[1])
 
 
 def rebuilt_release(trained: TrainedDecoder, release: Release) -> Release:
     """A release of rebuilt records, which look like raw ones, so that any adversary can learn from
     them."""
-    return Release(
-        release.schema, ("rebuilt", {}), Reread(release, trained), release.noise, dict(release.card)
-    )
+    module = ReleaseThenRebuild(release, trained)
+    return Release(release.schema, ("rebuilt", {}), module, release.noise, dict(release.card))
 
 
-def _unlike(made: Tensor, x: Tensor, view: View) -> Tensor:
+def _with_length(ids: Tensor, length: int) -> Tensor:
+    """Texts of word ids, cut or padded to `length`."""
+    return F.pad(ids[:, :length], (0, max(0, length - ids.shape[1])), value=PAD)
+
+
+def _word_loss(made: Tensor, x: Tensor, view: View) -> Tensor:
     """Cross-entropy per word. Where a released text does not show its length, its end is to be
     rebuilt as well."""
     x = F.pad(x, (0, made.shape[1] - x.shape[1]))
@@ -275,18 +266,20 @@ def _unlike(made: Tensor, x: Tensor, view: View) -> Tensor:
     return total / (x != PAD).sum()
 
 
-def _show(
+def _examples(
     trained: TrainedDecoder, test: Released, n: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    if trained.schema.modality not in ("image", "text"):
+    """The first n records and what was made of them, as text or as PNG in base64."""
+    schema = trained.schema
+    if schema.modality not in ("image", "text"):
         return (), ()
     x = test.feed.batch(np.arange(n)).x
-    made = trained.records(test.release.forward(x))
-    x = test.release.schema.own(x)
-    if trained.schema.modality == "image":
-        return tuple(_png(p) for p in x.cpu().numpy()), tuple(_png(p) for p in made.cpu().numpy())
-    text = cast(TextSchema, trained.schema)
-    return tuple(text.decode(x.cpu().numpy())), tuple(text.decode(made.cpu().numpy()))
+    made = trained.records(test.release.forward(x)).cpu().numpy()
+    originals = test.release.schema.own(x).cpu().numpy()
+    if schema.modality == "image":
+        return tuple(map(_png, originals)), tuple(map(_png, made))
+    text = cast(TextSchema, schema)
+    return tuple(text.decode(originals)), tuple(text.decode(made))
 
 
 def _png(picture: Array) -> str:

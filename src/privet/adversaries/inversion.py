@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from privet.adversaries.network_training import BestState
 from privet.core.errors import PrivetError
 from privet.data.dataset import Array, Dataset
 from privet.data.schema import split_words
@@ -34,15 +34,35 @@ from privet.release.release import Release
 Embedding = Callable[[Sequence[str]], Array]
 """Texts to vectors, (n, d)."""
 
-HEADS: tuple[int, ...] = (0, 256)
-"""Hidden units of the heads that are tried; 0 is logistic regression."""
+# Hidden units of the heads that are tried; 0 is logistic regression.
+HEADS = (0, 256)
+# How the heads learn: rate, records in a batch, and fewest steps.
+RATE = 3e-3
+BATCH = 128
+FEWEST_STEPS = 300
+# Thresholds on a word's probability that are tried.
 THRESHOLDS = np.linspace(0.02, 0.9, 45)
 
 
+class TextPart(NamedTuple):
+    """Embeddings of one part, their texts and their people.
+
+    Args:
+        vectors: (n, d).
+        texts: one a vector.
+        people: the person of each.
+    """
+
+    vectors: Tensor
+    texts: Sequence[str] | Array
+    people: Array
+
+
 class _Part(NamedTuple):
+    """Standardised vectors, and whether each word that is asked for is in the text, (n, words)."""
+
     x: Tensor
     words: Array
-    """(n, most), whether each word is there."""
     people: Array
 
 
@@ -54,20 +74,18 @@ def embed(source: Embedding | Release | Path | Array, data: Dataset, batch: int 
         vectors = source
     elif isinstance(source, Release):
         vectors = source(source.schema.inputs(data)).reshape(len(data), -1)
+    elif isinstance(source, Path) and source.suffix == ".onnx":
+        vectors = embed(from_onnx(source, data, list(data.attributes)[:1]), data)
     elif isinstance(source, Path):
-        vectors = (
-            embed(from_onnx(source, data, list(data.attributes)[:1]), data)
-            if source.suffix == ".onnx"
-            else _read(source)
-        )
+        vectors = _read(source)
     else:
         texts = [str(text) for text in data.records[data.rows]]
-        vectors = np.concatenate(
-            [np.asarray(source(texts[at : at + batch])) for at in range(0, len(texts), batch)]
-        )
+        starts = range(0, len(texts), batch)
+        vectors = np.concatenate([np.asarray(source(texts[at : at + batch])) for at in starts])
     if vectors.ndim != 2 or len(vectors) != len(data):
         raise PrivetError(
-            f"{data.name} has {len(data)} texts, and their embeddings have the shape {vectors.shape}: one row a text."
+            f"{data.name} has {len(data)} texts, and their embeddings have the shape "
+            f"{vectors.shape}: one row a text."
         )
     if not np.isfinite(vectors).all():
         raise PrivetError("An embedding holds something that is not a finite number.")
@@ -86,159 +104,121 @@ def inversion(
     shown: int = 8,
     title: str = "which words were in it",
 ) -> Rebuilt:
-    """Attack embeddings of the texts in `data`; `source` as for `embed`. Call it with raw and with
-    released vectors to compare.
+    """Attack embeddings of the texts in `data`. Call it with raw and with released vectors to
+    compare.
 
-    The `most` most frequent words of *attack* are asked for, after the first `skip`.
+    Args:
+        source: what makes the embeddings, as for `embed`.
+        data: a dataset of texts.
+        most: how many words are asked for: the most frequent ones of *attack*.
+        skip: how many of the most frequent words are left out.
+        epochs: passes over the texts.
+        seed: of everything that is random.
+        device: cpu, cuda or auto.
+        shown: how many texts to show.
+        title: what the attack is called in the audit.
     """
     if data.modality != "text":
         raise PrivetError(
-            f"{data.name} holds {data.modality} records: which words were in them is asked of texts."
+            f"{data.name} holds {data.modality} records: which words were in them is asked of "
+            "texts."
         )
     data.require_records("attack", "select", "test")
-    vectors, where = torch.from_numpy(embed(source, data)).to(pick(device)), _places(data)
+    vectors, parts = torch.from_numpy(embed(source, data)).to(pick(device)), {}
+    for part in ("attack", "select", "test"):
+        rows = np.flatnonzero(np.isin(data.rows, data.part(part).rows))
+        x = vectors[torch.from_numpy(rows).to(vectors.device)]
+        parts[part] = TextPart(x, data.records[data.rows[rows]], data.people[rows])
     return invert_parts(
-        {part: vectors[torch.from_numpy(at).to(vectors.device)] for part, at in where.items()},
-        {part: data.records[data.rows[at]] for part, at in where.items()},
-        {part: data.people[at] for part, at in where.items()},
-        most=most,
-        skip=skip,
-        epochs=epochs,
-        seed=seed,
-        shown=shown,
-        title=title,
-        where=data.name,
+        parts, data.name, title, most=most, skip=skip, epochs=epochs, seed=seed, shown=shown
     )
 
 
 def invert_parts(
-    vectors: Mapping[str, Tensor],
-    texts: Mapping[str, Sequence[str] | Array],
-    people: Mapping[str, Array],
+    parts: Mapping[str, TextPart],
+    data_name: str,
+    title: str,
     *,
     most: int = 300,
     skip: int = 0,
     epochs: int = 30,
     seed: int = 0,
     shown: int = 8,
-    title: str = "which words were in it",
-    where: str = "the data",
 ) -> Rebuilt:
     """The same for embeddings, their texts and whose they are, each by *attack*, *select* and
     *test*: as the audit has them."""
-    asked, parts = _parts(vectors, texts, people, most, skip, where)
+    words, data = _with_words(parts, most, skip, data_name)
     torch.manual_seed(seed)
-    answers = [_learn(parts, hidden, rate, epochs) for hidden, rate in product(HEADS, (3e-3,))]
-    scored = [
-        (*_best_threshold(answer(parts["select"].x), parts["select"].words), answer)
-        for answer in answers
-    ]
-    _, threshold, answer = max(scored, key=lambda one: one[0])
-    test, said = parts["test"], answer(parts["test"].x) > threshold
-    figures = _figures(said, test, _constant(parts))
-    first = [" ".join(asked[row]) for row in said[:shown]]
-    originals = tuple(" ".join(asked[row]) for row in test.words[:shown])
-    return Rebuilt(
-        "share of words (F1)",
-        figures["f1_words"].value,
-        len(said),
-        originals,
-        tuple(first),
-        title,
-        figures,
+    tries = []
+    for hidden in HEADS:
+        predict = _learn(data["attack"], data["select"], hidden, epochs)
+        tries.append((*_best_threshold(predict(data["select"].x), data["select"].words), predict))
+    _, threshold, predict = max(tries, key=lambda one: one[0])
+    test, said = data["test"], predict(data["test"].x) > threshold
+    figures = _figures(said, test, _constant(data["attack"].words, data["select"].words))
+    originals, guesses = (
+        tuple(" ".join(words[row]) for row in table[:shown]) for table in (test.words, said)
     )
+    value = figures["f1_words"].value
+    return Rebuilt("share of words (F1)", value, len(said), originals, guesses, title, figures)
 
 
-def _places(data: Dataset) -> dict[str, Array]:
-    return {
-        part: np.flatnonzero(np.isin(data.rows, data.part(part).rows))
-        for part in ("attack", "select", "test")
-    }
-
-
-def _parts(
-    vectors: Mapping[str, Tensor],
-    texts: Mapping[str, Sequence[str] | Array],
-    people: Mapping[str, Array],
-    most: int,
-    skip: int,
-    where: str,
+def _with_words(
+    parts: Mapping[str, TextPart], most: int, skip: int, data_name: str
 ) -> tuple[Array, dict[str, _Part]]:
-    lines = {part: [set(split_words(text)) for text in own] for part, own in texts.items()}
+    """The words that are asked for; of every part, standardised vectors and which words are in
+    each text (n, words)."""
+    texts = {name: [set(split_words(text)) for text in part.texts] for name, part in parts.items()}
     counts = Counter(
-        word for line in lines["attack"] for word in line if any(map(str.isalnum, word))
+        w for words in texts["attack"] for w in sorted(words) if any(map(str.isalnum, w))
     )
     asked = [word for word, n in counts.most_common(most + skip)[skip:] if n > 1]
     if not asked:
         raise PrivetError(
-            f"No word occurs in two texts of the attack part of {where}: there is nothing to ask for."
+            f"No word occurs in two texts of the attack part of {data_name}: there is nothing to "
+            "ask for."
         )
-    place = {word: at for at, word in enumerate(asked)}
-    there = {part: np.zeros((len(own), len(asked)), dtype=bool) for part, own in lines.items()}
-    for part, own in lines.items():
-        pairs = np.array(
-            [(row, place[word]) for row, line in enumerate(own) for word in line if word in place],
-            dtype=np.int64,
-        )
-        there[part][tuple(pairs.reshape(-1, 2).T)] = True
-    mean, spread = vectors["attack"].mean(0), vectors["attack"].std(0, correction=0)
-    found = {
-        part: _Part(
-            (own - mean) / torch.where(spread > 1e-8, spread, 1.0), there[part], people[part]
-        )
-        for part, own in vectors.items()
-    }
-    return np.array(asked, dtype=object), found
+    x = parts["attack"].vectors
+    mean, deviation = x.mean(0), x.std(0, correction=0)
+    deviation = torch.where(deviation > 1e-8, deviation, 1.0)
+    data = {}
+    for name, part in parts.items():
+        table = np.array([[word in text for word in asked] for text in texts[name]], dtype=bool)
+        data[name] = _Part((part.vectors - mean) / deviation, table, part.people)
+    return np.array(asked, dtype=object), data
 
 
-def _learn(
-    parts: dict[str, _Part],
-    hidden: int,
-    rate: float,
-    epochs: int,
-    least: int = 300,
-    batch: int = 128,
-) -> Callable[[Tensor], Array]:
+def _learn(seen: _Part, select: _Part, hidden: int, epochs: int) -> Callable[[Tensor], Array]:
     """A head that gives a probability per word, kept as it was when its loss on *select* was
     least."""
-    seen, select = parts["attack"], parts["select"]
     x, y = seen.x, torch.from_numpy(seen.words).float().to(seen.x.device)
-    apart = torch.from_numpy(select.words).float().to(x.device)
+    select_y = torch.from_numpy(select.words).float().to(x.device)
     d, k = x.shape[1], y.shape[1]
-    net = (
-        nn.Sequential(nn.Linear(d, hidden), nn.ReLU(), nn.Dropout(0.2), nn.Linear(hidden, k))
-        if hidden
-        else nn.Linear(d, k)
-    ).to(x.device)
-    optimiser = torch.optim.AdamW(net.parameters(), lr=rate, weight_decay=1e-2)
-    measure, best, kept = (
-        nn.BCEWithLogitsLoss(),
-        float("inf"),
-        {k: v.clone() for k, v in net.state_dict().items()},
-    )
-    for _ in range(max(epochs, -(-least * batch // len(x)))):
+    layers = [nn.Linear(d, hidden), nn.ReLU(), nn.Dropout(0.2)] if hidden else []
+    net = nn.Sequential(*layers, nn.Linear(hidden or d, k)).to(x.device)
+    optimiser = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=1e-2)
+    loss, best = nn.BCEWithLogitsLoss(), BestState(net)
+    for _ in range(max(epochs, -(-FEWEST_STEPS * BATCH // len(x)))):
         net.train()
-        for some in torch.split(torch.randperm(len(x), device=x.device), batch):
+        for some in torch.split(torch.randperm(len(x), device=x.device), BATCH):
             optimiser.zero_grad(set_to_none=True)
-            measure(net(x[some]), y[some]).backward()
+            loss(net(x[some]), y[some]).backward()
             optimiser.step()
         net.eval()
         with torch.no_grad():
-            loss = float(measure(net(select.x), apart))
-        if loss < best:
-            best, kept = loss, {k: v.clone() for k, v in net.state_dict().items()}
-    net.load_state_dict(kept)
-    net.eval()
+            best.offer(-float(loss(net(select.x), select_y)))
+    best.restore()
 
     @torch.no_grad()
-    def answer(z: Tensor) -> Array:
+    def predict(z: Tensor) -> Array:
         return np.asarray(torch.sigmoid(net(z)).cpu().numpy())
 
-    return answer
+    return predict
 
 
 def _sums(said: Array, truth: Array) -> Array:
     """Per text: words that are right, that were said, and that were there."""
+    said = np.broadcast_to(said, truth.shape)
     return np.stack([(said & truth).sum(1), said.sum(1), truth.sum(1)], 1).astype(float)
 
 
@@ -246,25 +226,25 @@ def _f1(sums: Array) -> Array:
     return np.asarray(2 * sums[:, 0] / np.maximum(sums[:, 1] + sums[:, 2], 1e-12))
 
 
+def _total_f1(said: Array, truth: Array) -> float:
+    return float(_f1(_sums(said, truth).sum(0)[None])[0])
+
+
 def _best_threshold(shares: Array, truth: Array) -> tuple[float, float]:
-    scores = [float(_f1(_sums(shares > t, truth).sum(0)[None])[0]) for t in THRESHOLDS]
+    scores = [_total_f1(shares > threshold, truth) for threshold in THRESHOLDS]
     return max(scores), float(THRESHOLDS[int(np.argmax(scores))])
 
 
-def _constant(parts: dict[str, _Part]) -> Array:
+def _constant(attack: Array, select: Array) -> Array:
     """The same words for every text: as many of the most frequent of *attack* as serve best on
     *select*."""
-    order, select = np.argsort(-parts["attack"].words.mean(0)), parts["select"].words
+    order = np.argsort(-attack.mean(0))
     answers = np.arange(len(order))[:, None] >= np.argsort(order)[None]
-    scores = [
-        float(_f1(_sums(np.broadcast_to(answer, select.shape), select).sum(0)[None])[0])
-        for answer in answers
-    ]
-    return np.asarray(answers[int(np.argmax(scores))])
+    return np.asarray(answers[int(np.argmax([_total_f1(one, select) for one in answers]))])
 
 
 def _figures(said: Array, test: _Part, constant: Array) -> dict[str, Figure]:
-    sums, same = _sums(said, test.words), _sums(np.broadcast_to(constant, said.shape), test.words)
+    sums, chance = _sums(said, test.words), _sums(constant, test.words).sum(0)[None]
     rules: dict[str, tuple[str, Callable[[Array], Array]]] = {
         "f1_words": ("F1 of the words that were in it", _f1),
         "precision_words": (
@@ -276,20 +256,17 @@ def _figures(said: Array, test: _Part, constant: Array) -> dict[str, Figure]:
             lambda s: np.asarray(s[:, 0] / np.maximum(s[:, 2], 1e-12)),
         ),
     }
-    found = {}
-    for name, (measure, rule) in rules.items():
-        low, high = bootstrap_people(test.people, sums, rule)
-        value, chance = (float(rule(one.sum(0)[None])[0]) for one in (sums, same))
-        found[name] = Figure(
-            value,
-            low,
-            high,
+    return {
+        name: Figure(
+            float(rule(sums.sum(0)[None])[0]),
+            *bootstrap_people(test.people, sums, rule),
             len(said),
-            chance,
+            float(rule(chance)[0]),
             interval="bootstrap over people 95 %",
             measure=measure,
         )
-    return found
+        for name, (measure, rule) in rules.items()
+    }
 
 
 def _read(path: Path) -> Array:

@@ -9,44 +9,47 @@ large-scale kernel machines, NeurIPS (2007).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from torch import Tensor
 
-from privet.adversaries.vector_models import Answer, OnVectors, softmax
-from privet.adversaries.whitening import as_they_are, whitening
+from privet.adversaries.vector_models import Predict, VectorAdversary, target_columns
+from privet.adversaries.whitening import Transform, unchanged, whitening
 from privet.data.dataset import Array, Attribute
 
-SHARP = 8.0
-"""Ridge regression answers with shares that lie close together; this spreads them without changing
-their order."""
+# Ridge regression answers with shares that lie close together; this factor spreads them without
+# changing their order.
+SHARPNESS = 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(OnVectors):
+class Kernel(VectorAdversary):
+    """Kernel ridge regression, on standardised and on whitened vectors.
+
+    Args:
+        features: how many random features, D.
+        widths: factors on the median distance to try.
+        ridges: penalties to try, relative to the mean square of a feature.
+    """
+
     features: int = 2048
     widths: tuple[float, ...] = (0.5, 1.0, 2.0)
-    """Factors on the median distance."""
     ridges: tuple[float, ...] = (1e-4, 1e-2)
-    """Penalties, next to the mean square of a feature."""
     name: ClassVar[str] = "kernel"
     title: ClassVar[str] = "kernel machine"
 
-    def candidates(self, x: Tensor, y: Array, attribute: Attribute, seed: int) -> Iterator[Answer]:
+    def candidates(self, x: Tensor, y: Array, attribute: Attribute, seed: int) -> Iterator[Predict]:
         random = torch.Generator().manual_seed(seed)
-        targets = (
-            np.eye(attribute.classes)[y.astype(int)]
-            if attribute.is_class
-            else y[:, None].astype(np.float64)
-        )
-        mean = targets.mean(0)
-        wanted = torch.as_tensor(targets - mean, dtype=torch.float32, device=x.device)
-        for change in (as_they_are, whitening(x)):
-            moved = change(x)
+        columns = target_columns(y, attribute).astype(np.float64)
+        mean = columns.mean(0)
+        targets = torch.as_tensor(columns - mean, dtype=torch.float32, device=x.device)
+        for transform in (unchanged, whitening(x)):
+            moved = transform(x)
             some = moved[torch.randperm(len(moved), generator=random)[:1000].to(x.device)]
             typical = float(torch.pdist(some).median()) if len(some) > 1 else 1.0
             for width in self.widths:
@@ -54,21 +57,32 @@ class Kernel(OnVectors):
                     max(typical, 1e-12) * width
                 )
                 b = (torch.rand(self.features, generator=random) * 2 * math.pi).to(x.device)
-                gram = torch.zeros(
-                    self.features, self.features, dtype=torch.float64, device=x.device
-                )
-                cross = torch.zeros(
-                    self.features, wanted.shape[1], dtype=torch.float64, device=x.device
-                )
-                for rows, told in zip(
-                    torch.split(moved, 4096), torch.split(wanted, 4096), strict=True
-                ):
-                    phi = torch.cos(rows @ w + b)
-                    gram += (phi.T @ phi).double()
-                    cross += (phi.T @ told).double()
+                gram, cross = _sums(moved, targets, w, b)
                 for ridge in self.ridges:
                     weights = solve(gram, cross, ridge).float()
-                    yield _answer(change, w, b, weights, mean, attribute.is_class)
+                    yield _predict(transform, w, b, weights, mean, attribute.is_class)
+
+
+def _predict(
+    transform: Transform, w: Tensor, b: Tensor, weights: Tensor, mean: Array, is_class: bool
+) -> Predict:
+    def predict(z: Tensor) -> Array:
+        parts = [torch.cos(transform(rows) @ w + b) @ weights for rows in torch.split(z, 4096)]
+        out = torch.cat(parts).double().cpu().numpy() + mean
+        return np.asarray(softmax(SHARPNESS * out, axis=1)) if is_class else np.asarray(out[:, 0])
+
+    return predict
+
+
+def _sums(x: Tensor, targets: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """phi(x)' phi(x) and phi(x)' targets, in float64."""
+    gram = torch.zeros(len(b), len(b), dtype=torch.float64, device=x.device)
+    cross = torch.zeros(len(b), targets.shape[1], dtype=torch.float64, device=x.device)
+    for rows, some in zip(torch.split(x, 4096), torch.split(targets, 4096), strict=True):
+        phi = torch.cos(rows @ w + b)
+        gram += (phi.T @ phi).double()
+        cross += (phi.T @ some).double()
+    return gram, cross
 
 
 def solve(gram: Tensor, cross: Tensor, ridge: float) -> Tensor:
@@ -84,23 +98,3 @@ def solve(gram: Tensor, cross: Tensor, ridge: float) -> Tensor:
     if ridge > 1:  # then it is no rounding: G itself is not finite
         raise ValueError("the released records hold values that are not finite")
     return solve(gram, cross, 10 * ridge)
-
-
-def _answer(
-    change: Callable[[Tensor], Tensor],
-    w: Tensor,
-    b: Tensor,
-    weights: Tensor,
-    mean: Array,
-    is_class: bool,
-) -> Answer:
-    def answer(z: Tensor) -> Array:
-        out = (
-            torch.cat([torch.cos(change(rows) @ w + b) @ weights for rows in torch.split(z, 4096)])
-            .double()
-            .cpu()
-            .numpy()
-        )
-        return softmax(SHARP * (out + mean)) if is_class else np.asarray(out[:, 0] + mean[0])
-
-    return answer

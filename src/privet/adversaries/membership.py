@@ -10,59 +10,64 @@ of their records.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
-from privet.adversaries.adversary import Tick, silent
+from privet.adversaries.adversary import Tick, silent, span
 from privet.adversaries.reidentification import finite
 from privet.adversaries.released import Released
-from privet.adversaries.vector_models import numpy
+from privet.adversaries.vector_models import fitted, rows_of
+from privet.adversaries.whitening import unchanged
 from privet.data.dataset import PARTS, Array, Dataset
 from privet.evidence.figures import Figure, People
-from privet.evidence.intervals import balanced_interval
-from privet.evidence.leakage import auc, best_threshold, confusion
+from privet.evidence.leakage import auc, balanced_figure, best_threshold
 from privet.evidence.roc import Estimate, auc_over_people, tpr_over_people
 from privet.release.release import Release
 
-LEAST = 20
-"""People a side, in each of the three pairs, below which the question is not asked."""
-MOST = 4000
-"""People a side, drawn at random where there are more."""
+# Members, and as many others, in each of the three groups, below which the question is not asked.
+FEWEST_PEOPLE = 20
+# Most members, and as many others, in a group; drawn at random where there are more.
+MOST_PEOPLE = 4000
+# Most records of a person; drawn at random where there are more.
 RECORDS = 4
-"""Records of a person that are looked at, drawn at random where there are more."""
+# Distances held in memory at a time.
 AT_ONCE = 1 << 22
-"""Distances held at a time."""
-NEAR = (1, 5)
-"""Neighbours whose distances are looked at."""
-
+# Neighbours whose distances are looked at.
+NEAREST = (1, 5)
+# Non-members to learn from, to choose on and to count on; members are dealt out to go with them.
 SIDES = ("attack", "select", "test")
-"""Non-members to learn from, to choose on and to count on; members are dealt out to go with
-them."""
 
-Odds = Callable[[Tensor], Array]
+LogOdds = Callable[[Tensor], Array]
 """Vectors (n, d) to the log-odds (n,) that each is of a member."""
 
 
-class Asked(NamedTuple):
-    """Records of as many members as non-members."""
+class Group(NamedTuple):
+    """Records of as many members as non-members.
+
+    Args:
+        data: the records.
+        member: 1 where the record is of a member, else 0.
+    """
 
     data: Dataset
     member: Array
-    """1 where the record is of a member, else 0."""
 
 
-class Answers(NamedTuple):
-    """One answer per person."""
+class ByPerson(NamedTuple):
+    """One answer per person.
+
+    Args:
+        member: 1 for a member, else 0.
+        odds: the log-odds that the adversary gives.
+    """
 
     member: Array
     odds: Array
@@ -79,31 +84,31 @@ def membership(
 ) -> People | str:
     """What members are told by, from released records and, with `raw`, from raw ones; or why the
     question cannot be asked."""
-    groups = _deal(data, seed)
+    groups = _groups(data, seed)
     if isinstance(groups, str):
         return groups
     first = 0.5 if raw else 1.0
-    adversary, figures = _attack(release, groups, device, seed, lambda share: tick(first * share))
+    adversary, figures = _attack(release, groups, device, seed, span(tick, 0, first))
     note = (
-        "Members are people the release was fitted on, the others people of the same source whom it has not seen, as many and with "
-        "as many records each; the adversary knows some of both and sees released records only."
+        "Members are people the release was fitted on, the others people of the same source whom "
+        "it has not seen, as many and with as many records each; the adversary knows some of both "
+        "and sees released records only."
     )
-    beside: dict[str, Figure] = {}
+    raw_figures: dict[str, Figure] = {}
     if raw:
         identity = Release.identity(release.schema.plain)
-        beside = _attack(
-            identity, groups, device, seed, lambda share: tick(first + (1 - first) * share)
-        )[1]
-        if not beside["auc"].is_chance:
+        raw_figures = _attack(identity, groups, device, seed, span(tick, first, 1))[1]
+        if not raw_figures["auc"].is_chance:
             note += (
-                " Raw records, in the form the release takes them, already tell these people apart: either the parts were not drawn at "
-                "random from one source, and the figure shows the split rather than the release; or that form itself gives members away, "
-                "as a list of words learned on them does."
+                " Raw records, in the form the release takes them, already tell these people apart:"
+                " either the parts were not drawn at random from one source, and the figure shows"
+                " the split rather than the release; or that form itself gives members away, as a"
+                " list of words learned on them does."
             )
-    return People("membership", adversary, figures, beside, note)
+    return People("membership", adversary, figures, raw_figures, note)
 
 
-def _deal(data: Dataset, seed: int) -> dict[str, Asked] | str:
+def _groups(data: Dataset, seed: int) -> dict[str, Group] | str:
     """For each of SIDES, its people and as many people of *fit*, who are in one of the three
     only."""
     random = np.random.default_rng([seed, 3])
@@ -112,12 +117,13 @@ def _deal(data: Dataset, seed: int) -> dict[str, Asked] | str:
     cuts = np.round(np.cumsum(sizes)[:-1] / max(sizes.sum(), 1) * len(people["fit"])).astype(int)
     groups = {}
     for part, members in zip(SIDES, np.split(people["fit"], cuts), strict=True):
-        n = min(len(members), len(people[part]), MOST)
-        if n < LEAST:
-            fewest = "fit" if len(members) <= len(people[part]) else part
+        n = min(len(members), len(people[part]), MOST_PEOPLE)
+        if n < FEWEST_PEOPLE:
+            short = "fit" if len(members) <= len(people[part]) else part
+            partner = f"the {part} part" if short == "fit" else "members"
             return (
-                f"Membership was not tried: it needs {LEAST} people a side to learn from, to choose on and to count on, and the {fewest} "
-                f"part has {n} to go with {'the ' + part + ' part' if fewest == 'fit' else 'members'}."
+                f"Membership was not tried: it needs {FEWEST_PEOPLE} people a side to learn from, "
+                f"to choose on and to count on, and the {short} part has {n} to go with {partner}."
             )
         groups[part] = _matched(data, members[:n], people[part][:n], random)
     return groups
@@ -126,84 +132,70 @@ def _deal(data: Dataset, seed: int) -> dict[str, Asked] | str:
 def _sorted(data: Dataset, part: str) -> Array:
     """Codes of the people of a part, in the order of their first records in the source: not of
     their names."""
-    there = np.flatnonzero(data.part_of == PARTS.index(part))
-    there = there[np.argsort(data.rows[there], kind="stable")]
-    codes, first = np.unique(data.people[there], return_index=True)
+    rows = np.flatnonzero(data.part_of == PARTS.index(part))
+    rows = rows[np.argsort(data.rows[rows], kind="stable")]
+    codes, first = np.unique(data.people[rows], return_index=True)
     return np.asarray(codes[np.argsort(first)])
 
 
-def _matched(data: Dataset, members: Array, others: Array, random: np.random.Generator) -> Asked:
+def _matched(data: Dataset, members: Array, others: Array, random: np.random.Generator) -> Group:
     """Records of both, with the same numbers of records per person on both sides: a mean over many
     varies less than one over few, and would tell the sides apart where they differ in nothing
     else."""
     key = random.random(int(data.rows.max()) + 1)[data.rows]
     order = np.lexsort((key, data.people))
     codes, start, count = np.unique(data.people[order], return_index=True, return_counts=True)
-    where = [np.searchsorted(codes, side) for side in (members, others)]
-    where = [at[np.argsort(count[at], kind="stable")] for at in where]
-    keep = np.minimum(np.minimum(*(count[at] for at in where)), RECORDS)
-    taken = [order[np.repeat(start[at], keep) + _up_to(keep)] for at in where]
-    return Asked(data.take(np.concatenate(taken)), np.repeat([1, 0], int(keep.sum())))
-
-
-def _up_to(counts: Array) -> Array:
-    """0 .. c - 1 for each c, one after the other."""
-    return np.asarray(np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts))
+    sides = [np.searchsorted(codes, side) for side in (members, others)]
+    sides = [side[np.argsort(count[side], kind="stable")] for side in sides]
+    keep = np.minimum(np.minimum(*(count[side] for side in sides)), RECORDS)
+    within = np.arange(int(keep.sum())) - np.repeat(np.cumsum(keep) - keep, keep)
+    taken = [order[np.repeat(start[side], keep) + within] for side in sides]
+    return Group(data.take(np.concatenate(taken)), np.repeat([1, 0], int(keep.sum())))
 
 
 def _attack(
-    release: Release, groups: dict[str, Asked], device: torch.device, seed: int, tick: Tick
+    release: Release, groups: dict[str, Group], device: torch.device, seed: int, tick: Tick
 ) -> tuple[str, dict[str, Figure]]:
     torch.manual_seed(seed)
-    # Main directions are found on members and others alike: found on one side alone, they would fit
-    # it better, and that is no trace of the release.
+    # Principal directions are found on members and others alike: found on one side alone, they
+    # would fit it better, and that is no trace of the release.
     known = Released(release, groups["attack"].data, [], device)
-    seen = {"attack": known} | {
-        part: Released(release, groups[part].data, [], device, like=known) for part in SIDES[1:]
-    }
+    select, test = (Released(release, groups[p].data, [], device, like=known) for p in SIDES[1:])
     x = finite(known.vectors())
     tick(0.2)
-    best: tuple[float, str, Odds, Answers] | None = None
-    apart = finite(seen["select"].vectors())
-    for done, (name, odds) in enumerate(_adversaries(x, groups["attack"], seed)):
-        told = _by_person(odds(apart), groups["select"])
-        score = auc(told.member, told.odds) or 0.0
-        best = (score, name, odds, told) if best is None or score > best[0] else best
-        tick(0.2 + 0.15 * (done + 1))
-    assert best is not None, "there are adversaries"
-    _, name, odds, told = best
-    answers = _by_person(odds(finite(seen["test"].vectors())), groups["test"])
+    select_x = finite(select.vectors())
+    tries: list[tuple[float, str, LogOdds, ByPerson]] = []
+    for name, odds in _adversaries(x, groups["attack"], seed):
+        people = _by_person(odds(select_x), groups["select"])
+        tries.append((auc(people.member, people.odds) or 0.0, name, odds, people))
+        tick(0.2 + 0.15 * len(tries))
+    _, name, odds, people = max(tries, key=lambda one: one[0])
+    answers = _by_person(odds(finite(test.vectors())), groups["test"])
     tick(1.0)
-    return name, _figures(answers, best_threshold(told.member, told.odds))
+    return name, _figures(answers, best_threshold(people.member, people.odds))
 
 
-def _adversaries(x: Tensor, known: Asked, seed: int) -> Iterator[tuple[str, Odds]]:
-    """Ways to tell, fitted on the known people one after the other."""
-    vectors, member = numpy(x), known.member
-    for strength in (1e-3, 1e-1):
-        yield (
-            f"logistic regression (C = {strength:g})",
-            _fitted(LogisticRegression(C=strength, max_iter=200), vectors, member, numpy),
-        )
+def _adversaries(x: Tensor, known: Group, seed: int) -> Iterator[tuple[str, LogOdds]]:
+    """Models that are fitted on the known people, one after the other."""
+    vectors, member = x.numpy(force=True), known.member
+    for c in (1e-3, 1e-1):
+        line = fitted(LogisticRegression(C=c, max_iter=200), vectors, member)
+        yield f"logistic regression (C = {c:g})", _log_odds(line, rows_of(unchanged))
     trees = HistGradientBoostingClassifier(
         max_iter=60, max_leaf_nodes=15, min_samples_leaf=10, random_state=seed
     )
-    yield "gradient boosting", _fitted(trees, vectors, member, numpy)
-    near = _distances(x, known)
+    yield "gradient boosting", _log_odds(fitted(trees, vectors, member), rows_of(unchanged))
+    distances = _distances(x, known)
     line = make_pipeline(StandardScaler(), LogisticRegression())
-    yield "distances to known people", _fitted(line, near(x, known.data.people), member, near)
+    line = fitted(line, distances(x, known.data.people), member)
+    yield "distances to known people", _log_odds(line, distances)
 
 
-def _fitted(model: Any, features: Array, member: Array, look: Callable[[Tensor], Array]) -> Odds:
-    """`look` makes of vectors the features that the model was fitted on."""
-    with warnings.catch_warnings():
-        # A line that has not quite settled still tells; the people it is chosen on say how well.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(features, member)
-    return lambda z: np.asarray(model.decision_function(look(z)))
+def _log_odds(model: Any, features: Callable[[Tensor], Array]) -> LogOdds:
+    return lambda z: np.asarray(model.decision_function(features(z)))
 
 
-def _distances(x: Tensor, known: Asked) -> Callable[..., Array]:
+def _distances(x: Tensor, known: Group) -> Callable[..., Array]:
     """Logarithms of how far a record is from its nearest records of known members and of known
     others, and their differences.
 
@@ -212,72 +204,51 @@ def _distances(x: Tensor, known: Asked) -> Callable[..., Array]:
     shorter than those they are used on.
     """
     codes = torch.as_tensor(known.data.people, device=x.device)
-    sides = [
-        torch.as_tensor(np.flatnonzero(known.member == side), device=x.device) for side in (1, 0)
-    ]
+    sides = [torch.as_tensor(known.member == side, device=x.device) for side in (1, 0)]
+    step = max(1, AT_ONCE // len(x))
 
-    def near(z: Tensor, own: Array | None = None) -> Array:
+    def distances(z: Tensor, people: Array | None = None) -> Array:
         # No code is below -1: asked about unknown people, nobody's records are left out.
-        who = (
-            torch.full((len(z),), -2, device=x.device)
-            if own is None
-            else torch.as_tensor(own, device=x.device)
-        )
-        step = max(1, AT_ONCE // len(x))
+        left_out = np.full(len(z), -2) if people is None else people
+        person = torch.as_tensor(left_out, device=x.device)
         columns = []
         for side in sides:
-            found = []
-            for part, person in zip(torch.split(z, step), torch.split(who, step), strict=True):
-                far = torch.cdist(part, x[side]).masked_fill(
-                    person[:, None] == codes[side], torch.inf
-                )
-                found.append(far.topk(max(NEAR), largest=False).values)
-            columns.append(
-                torch.cat(found)[:, [k - 1 for k in NEAR]].double().clamp(1e-6, 1e9).log()
-            )
+            parts = []
+            for some, its_person in zip(
+                torch.split(z, step), torch.split(person, step), strict=True
+            ):
+                same = its_person[:, None] == codes[side]
+                far = torch.cdist(some, x[side]).masked_fill(same, torch.inf)
+                parts.append(far.topk(max(NEAREST), largest=False).values)
+            near = torch.cat(parts)[:, [k - 1 for k in NEAREST]]
+            columns.append(near.double().clamp(1e-6, 1e9).log())
         members, others = columns
-        return numpy(torch.cat([members, others, members - others], 1))
+        return torch.cat([members, others, members - others], 1).numpy(force=True)
 
-    return near
+    return distances
 
 
-def _by_person(odds: Array, asked: Asked) -> Answers:
+def _by_person(odds: Array, group: Group) -> ByPerson:
     """The mean of each person's log-odds; how many records there are does not enter."""
-    _, first, place = np.unique(asked.data.people, return_index=True, return_inverse=True)
-    return Answers(
-        asked.member[first], np.bincount(place, np.nan_to_num(odds)) / np.bincount(place)
-    )
+    _, first, place = np.unique(group.data.people, return_index=True, return_inverse=True)
+    means = np.bincount(place, np.nan_to_num(odds)) / np.bincount(place)
+    return ByPerson(group.member[first], means)
 
 
-def _figures(answers: Answers, threshold: float) -> dict[str, Figure]:
-    people = np.arange(len(answers.member))
-    area = auc_over_people(people, answers.member, answers.odds)
-    sure = tpr_over_people(people, answers.member, answers.odds)
-    assert area is not None and sure is not None, "both sides have people"
-    table = confusion(answers.member, (answers.odds > threshold).astype(np.int64), 2)
-    right, sizes = table.diagonal(), table.sum(1)
-    counted = Estimate(
-        float((right / sizes).mean()), balanced_interval(right.tolist(), sizes.tolist())
-    )
+def _figures(answers: ByPerson, threshold: float) -> dict[str, Figure]:
+    member, odds, people = answers.member, answers.odds, np.arange(len(answers.member))
+    guesses = (odds > threshold).astype(np.int64)
+    flagged = "share of members found while 1 % of others are flagged"
     return {
-        "auc": _figure(area, len(people), 0.5, "AUC", "bootstrap over people 95 %"),
-        "balanced_accuracy": _figure(
-            counted,
-            len(people),
-            0.5,
-            "balanced accuracy",
-            "Clopper-Pearson per class, combined, 95 %",
-        ),
+        "auc": _figure(auc_over_people(people, member, odds), len(people), 0.5, "AUC"),
+        "balanced_accuracy": balanced_figure(member, guesses, 2, "lower", people),
         "tpr_at_fpr_1_percent": _figure(
-            sure,
-            len(people),
-            0.01,
-            "share of members found while 1 % of others are flagged",
-            "bootstrap over people 95 %",
+            tpr_over_people(people, member, odds), len(people), 0.01, flagged
         ),
     }
 
 
-def _figure(estimate: Estimate, n: int, chance: float, measure: str, interval: str) -> Figure:
-    (low, high), value = estimate.interval, estimate.value
-    return Figure(value, low, high, n, chance, interval=interval, measure=measure)
+def _figure(estimate: Estimate | None, n: int, chance: float, measure: str) -> Figure:
+    assert estimate is not None, "both sides have people"
+    kind = "bootstrap over people 95 %"
+    return Figure(estimate.value, *estimate.interval, n, chance, interval=kind, measure=measure)

@@ -1,4 +1,5 @@
-"""The deep network for vectors, and the standardised input that every network here starts with."""
+"""The deep network for vectors, and the standardised input that every attacking network starts
+with."""
 
 from __future__ import annotations
 
@@ -11,22 +12,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.adversaries.network_training import Learned
+from privet.adversaries.network_training import NetworkAdversary
 from privet.adversaries.view import View
-from privet.data.dataset import Attribute
 from privet.nets.convolutions import prepare, scaled
 
-TINY = 1e-10
-"""Added to a variance. Far below what batch normalisation adds: what is released small is released
-all the same."""
-LIMIT = 30.0
-"""Deviations from the mean at which a value is cut: a channel that hardly varied in training must
-not drown the others."""
+# Added to a variance. Far below what batch normalisation adds: what is released small is released
+# all the same.
+EPSILON = 1e-10
+# Deviations from the mean at which a value is cut: a channel that hardly varied in training must
+# not drown the others.
+CUT = 30.0
+# Least weight of a new batch in the mean and variance; before that, all batches weigh the same.
 SLOWEST = 0.01
-"""Least weight of a new batch in the mean and variance; before that, all batches weigh the same."""
 
 
-class Standard(nn.Module):
+class StandardisedInput(nn.Module):
     """(z - mean) / deviation of every channel, from the records seen in training; bytes are
     pictures and become [-1, 1].
 
@@ -50,11 +50,11 @@ class Standard(nn.Module):
         if z.dtype == torch.uint8:
             return prepare(z)
         z = z.float()
-        mean, variance = (
-            self._learn(z.detach(), where) if self.training else (self.mean, self.variance)
-        )
+        mean, variance = self.mean, self.variance
+        if self.training:
+            mean, variance = self._learn(z.detach(), where)
         shape = (1, -1, *(1,) * (z.dim() - 2))
-        return ((z - mean.view(shape)) * (variance + TINY).rsqrt().view(shape)).clamp(-LIMIT, LIMIT)
+        return ((z - mean.view(shape)) * (variance + EPSILON).rsqrt().view(shape)).clamp(-CUT, CUT)
 
     def _learn(self, z: Tensor, where: Tensor | None) -> tuple[Tensor, Tensor]:
         axes = [axis for axis in range(z.dim()) if axis != 1]
@@ -75,8 +75,8 @@ class Standard(nn.Module):
 
 
 class Dropout(nn.Module):
-    """Leaves numbers out by lot, to 1 / 256 of the share. On a CPU eight lots are cast at once: one
-    by one they would take a quarter of the time of a step."""
+    """Sets numbers to zero at random. The share is rounded to 1 / 256, so that one draw of 64 bits
+    serves eight of them on a CPU: one by one they would take a quarter of the time of a step."""
 
     def __init__(self, share: float) -> None:
         super().__init__()
@@ -87,22 +87,19 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return F.dropout(x, 1 - self.kept / 256)
-        return x * lots(x.shape, self.kept, torch.default_generator).to(x.dtype).mul_(
-            256 / self.kept
-        )
+        mask = dropout_mask(x.shape, self.kept, torch.default_generator)
+        return x * mask.to(x.dtype).mul_(256 / self.kept)
 
 
-def lots(shape: Sequence[int], kept: int, dice: torch.Generator) -> Tensor:
-    """True for `kept` of 256 on average, on the device of the dice: bytes, because they are eight
-    for one draw."""
+def dropout_mask(shape: Sequence[int], kept: int, generator: torch.Generator) -> Tensor:
+    """True for `kept` of 256 on average, on the device of the generator."""
     count = math.prod(shape)
-    drawn = torch.empty((count + 7) // 8, dtype=torch.int64, device=dice.device).random_(
-        -(2**63), None, generator=dice
-    )
+    drawn = torch.empty((count + 7) // 8, dtype=torch.int64, device=generator.device)
+    drawn.random_(-(2**63), None, generator=generator)
     return drawn.view(torch.uint8)[:count].view(*shape) < kept
 
 
-class Step(nn.Module):
+class ResidualBlock(nn.Module):
     """x + W2 dropout(GELU(W1 norm(x)))."""
 
     def __init__(self, size: int, dropout: float) -> None:
@@ -120,15 +117,16 @@ class Step(nn.Module):
         return x + self.body(x)  # type: ignore[no-any-return]
 
 
-def readable(attribute: Attribute) -> bool:
-    """Classes and numbers have one answer per record; a mask has one per pixel."""
-    return attribute.kind != "mask"
-
-
 @dataclass(frozen=True, kw_only=True)
-class Deep(Learned):
-    """A residual multi-layer perceptron, after Gorishniy and others, "Revisiting deep learning
-    models for tabular data" (2021)."""
+class ResidualMLP(NetworkAdversary):
+    """A residual multi-layer perceptron on vectors, after Gorishniy and others, "Revisiting deep
+    learning models for tabular data" (2021). Settings of training are those of `NetworkAdversary`.
+
+    Args:
+        steps: how many residual blocks.
+        size: units between blocks.
+        dropout: share of units that are left out in training.
+    """
 
     steps: int = 3
     size: int = 256
@@ -136,14 +134,13 @@ class Deep(Learned):
     name: ClassVar[str] = "network"
     title: ClassVar[str] = "deep network"
 
-    def suits(self, view: View, attribute: Attribute) -> bool:
-        return len(view.shape) == 1 and not view.is_text and readable(attribute)
+    def takes(self, view: View) -> bool:
+        return view.is_vector
 
     def build(self, view: View, outputs: int) -> nn.Module:
         columns, size = view.shape[0], max(16, scaled(self.size, self.width))
-        assert columns is not None, "suits() lets vectors pass only"
+        assert columns is not None, "takes() lets vectors pass only"
         first = nn.Sequential(nn.Linear(columns, size), nn.GELU())
-        steps = [Step(size, self.dropout) for _ in range(self.steps)]
-        return nn.Sequential(
-            Standard(columns), first, *steps, nn.LayerNorm(size), nn.Linear(size, outputs)
-        )
+        blocks = [ResidualBlock(size, self.dropout) for _ in range(self.steps)]
+        last = nn.LayerNorm(size), nn.Linear(size, outputs)
+        return nn.Sequential(StandardisedInput(columns), first, *blocks, *last)

@@ -1,5 +1,4 @@
-"""What all adversaries that are networks share: how they learn, and which state along the way is
-kept."""
+"""How networks that attack learn: what all such adversaries share."""
 
 from __future__ import annotations
 
@@ -7,24 +6,85 @@ import copy
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.adversaries.adversary import Adversary, Tick, known, rank, silent
+from privet.adversaries.adversary import (
+    Adversary,
+    Tick,
+    has_label,
+    ranking_score,
+    silent,
+    span,
+)
 from privet.adversaries.released import Released, View
 from privet.data.dataset import Array, Attribute
 from privet.nets.device import place, precision
 from privet.train.cuda_graph import Replayed, adamw, descend, set_rate
 
 
+class Schedule(NamedTuple):
+    """How long a network learns.
+
+    Args:
+        size: records in a batch.
+        steps: batches in an epoch.
+        epochs: passes over the records.
+        judged: epochs after which it is judged on *select*.
+    """
+
+    size: int
+    steps: int
+    epochs: int
+    judged: frozenset[int]
+
+    @staticmethod
+    def of(records: int, batch: int, epochs: int, least: int, judgements: int = 20) -> Schedule:
+        """At least four batches, at least so many epochs and at least `least` steps: with few
+        records there are more epochs, so that an attacker is never weak for want of time."""
+        size = max(2, min(batch, records // 4))
+        steps = max(1, records // size)
+        epochs = max(epochs, math.ceil(least / steps))
+        judged = np.linspace(0, epochs - 1, min(epochs, judgements)).astype(int)
+        return Schedule(size, steps, epochs, frozenset(judged.tolist()))
+
+
+class BestState:
+    """The state of a network that scored highest so far.
+
+    Args:
+        net: the network.
+        score: what its present state scores.
+    """
+
+    def __init__(self, net: nn.Module, score: float = -math.inf) -> None:
+        self.net, self.score, self._state = net, score, copy.deepcopy(net.state_dict())
+
+    def offer(self, score: float) -> None:
+        """Keep the network's present state if `score` is higher than all before."""
+        if score > self.score:
+            self.score, self._state = score, copy.deepcopy(self.net.state_dict())
+
+    def restore(self) -> None:
+        """Set the network to the best state."""
+        self.net.load_state_dict(self._state)
+
+
 @dataclass(frozen=True)
 class TrainedNetwork:
+    """A network that has learned to read an attribute.
+
+    Args:
+        net: from released records to scores of classes, or to a standardised number.
+        scale: mean and deviation of a number on *attack*; None for classes.
+    """
+
     net: nn.Module
     scale: tuple[float, float] | None = None
-    """Mean and deviation of a number on *attack*; None for classes."""
 
     @torch.no_grad()
     def answers(self, released: Released) -> Array:
@@ -37,35 +97,42 @@ class TrainedNetwork:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learned(Adversary):
-    """A network trained with AdamW and one cycle of the learning rate; fresh noise in every
-    epoch."""
+class NetworkAdversary(Adversary):
+    """A network trained with AdamW and one cycle of the learning rate, with fresh noise in every
+    epoch; a subclass defines `build`, and `takes` where it cannot look at every kind of record.
+
+    Args:
+        epochs: passes over the records.
+        least: fewest steps: with few records there are more epochs.
+        batch: records in a batch.
+        rates: learning rates to try; the one that ranks the *select* people best is kept.
+        decay: weight decay.
+        width: factor on layer sizes.
+    """
 
     epochs: int = 20
     least: int = 400
-    """Fewest steps: with few records there are more epochs, so that an attacker is never weak for
-    want of time."""
     batch: int = 128
     rates: tuple[float, ...] = (1e-3,)
-    """Learning rates to try; the one that ranks the *select* people best is kept."""
     decay: float = 1e-2
     width: float = 1.0
-    """Factor on layer sizes."""
+
+    def takes(self, view: View) -> bool:
+        """Whether the network can look at such records."""
+        return True
 
     @abstractmethod
     def build(self, view: View, outputs: int) -> nn.Module:
-        """The network for records that look like this; written by every adversary of this kind."""
+        """The network for records that look like this."""
 
-    def even(self, view: View) -> bool:
-        """Whether every batch is worked on in the same way, so that a GPU can be told once; texts
-        differ in length."""
-        return not view.is_text and None not in view.shape
+    def suits(self, view: View, attribute: Attribute) -> bool:
+        return self.takes(view) and attribute.kind != "mask"  # a mask has an answer per pixel
 
-    def prepare(
+    def pretrained(
         self, seen: Released, select: Released, attribute: Attribute, seed: int, tick: Tick
     ) -> dict[str, Tensor] | None:
-        """Weights to start from, where an adversary is taught something else first; names that do
-        not fit are left out."""
+        """Weights to start from, where an adversary is trained on something else first; those that
+        do not fit are left out."""
         return None
 
     def attack(
@@ -76,19 +143,16 @@ class Learned(Adversary):
         seed: int = 0,
         tick: Tick = silent,
     ) -> TrainedNetwork:
-        first = 0.5 if type(self).prepare is not Learned.prepare else 0.0
-        start = self.prepare(seen, select, attribute, seed, lambda share: tick(first * share))
-
-        def part(done: int) -> Tick:
-            return lambda share: tick(first + (1 - first) * (done + share) / len(self.rates))
-
+        first = 0.5 if type(self).pretrained is not NetworkAdversary.pretrained else 0.0
+        start = self.pretrained(seen, select, attribute, seed, span(tick, 0, first))
+        ends = np.linspace(first, 1, len(self.rates) + 1)
         tries = [
-            self._try(rate, seen, select, attribute, seed, start, part(done))
-            for done, rate in enumerate(self.rates)
+            self.train(rate, seen, select, attribute, seed, start, span(tick, *ends[k : k + 2]))
+            for k, rate in enumerate(self.rates)
         ]
         return max(tries, key=lambda result: result[0])[1]
 
-    def _try(
+    def train(
         self,
         lr: float,
         seen: Released,
@@ -100,71 +164,58 @@ class Learned(Adversary):
     ) -> tuple[float, TrainedNetwork]:
         """The best state along one training, and how well it ranks the *select* people."""
         torch.manual_seed(seed)
-        device = seen.feed.device
+        device, labels = seen.feed.device, seen.labels(attribute.name)
         net = place(self.build(seen.view, max(attribute.classes, 1)), device)
-        if start is not None:
-            own = net.state_dict()
-            net.load_state_dict(
-                {
-                    k: start[k] if k in start and start[k].shape == v.shape else v
-                    for k, v in own.items()
-                }
-            )
-        labels = seen.labels(attribute.name)
-        scale = None if attribute.is_class else spread(labels)
+        own = net.state_dict()
+        fits = {k: v for k, v in (start or {}).items() if k in own and own[k].shape == v.shape}
+        net.load_state_dict(own | fits)
+        trained = TrainedNetwork(net, None if attribute.is_class else mean_and_deviation(labels))
         optimiser = adamw(net, lr, self.decay, device)
-        size = max(2, min(self.batch, len(seen) // 4))
-        steps = max(1, len(seen) // size)
-        epochs = max(self.epochs, math.ceil(self.least / steps))
+        size, steps, epochs, judged = Schedule.of(len(seen), self.batch, self.epochs, self.least)
 
-        def learn(z: Tensor, answers: Tensor) -> None:
+        def learn(z: Tensor, wanted: Tensor) -> None:
             with precision(device):
-                loss = error(net(z).float(), answers, scale)
+                loss = prediction_loss(net(z).float(), wanted, trained.scale)
             descend(loss, optimiser)
 
-        step = Replayed(learn) if self.even(seen.view) else learn
-        truth = select.labels(attribute.name)
-        best, kept = -math.inf, copy.deepcopy(net.state_dict())
-        judged = sorted({*np.linspace(0, epochs - 1, min(epochs, 20)).astype(int).tolist()})
+        # Texts differ in length, and a recorded step needs batches of one shape.
+        step = learn if None in seen.view.shape else Replayed(learn)
+        truth, best = select.labels(attribute.name), BestState(net)
         for epoch in range(epochs):
             net.train()
             batches = seen.batches(size, seed=seed * 1_000_003 + epoch, drop_last=True)
-            for (z, answers), done in zip(batches, range(steps), strict=False):
-                set_rate(optimiser, lr * cycle((epoch * steps + done) / (epochs * steps)))
-                step(z, answers[attribute.name])
+            for (z, wanted), done in zip(batches, range(steps), strict=False):
+                set_rate(optimiser, lr * one_cycle((epoch * steps + done) / (epochs * steps)))
+                step(z, wanted[attribute.name])
             if epoch in judged:
-                score = rank(truth, TrainedNetwork(net, scale).answers(select))
-                if score > best:
-                    best, kept = score, copy.deepcopy(net.state_dict())
+                best.offer(ranking_score(truth, trained.answers(select)))
             tick((epoch + 1) / epochs)
-        net.load_state_dict(kept)
-        return best, TrainedNetwork(net, scale)
+        best.restore()
+        return best.score, trained
 
 
-def cycle(done: float) -> float:
-    """The rate along one cycle, as a share of its top: up for a fifth of the time, then down to
-    zero, in cosines.
+def one_cycle(done: float) -> float:
+    """The learning rate along one cycle, as a share of its top: up for a fifth of the time, then
+    down to zero, in cosines.
 
     Smith and Topin, Super-convergence, 2019.
     """
-    return (
-        0.52 - 0.48 * math.cos(math.pi * done / 0.2)
-        if done < 0.2
-        else 0.5 + 0.5 * math.cos(math.pi * (done - 0.2) / 0.8)
-    )
+    if done < 0.2:
+        return 0.52 - 0.48 * math.cos(math.pi * done / 0.2)
+    return 0.5 + 0.5 * math.cos(math.pi * (done - 0.2) / 0.8)
 
 
-def spread(labels: Array) -> tuple[float, float]:
-    """Mean and deviation of the numbers that are there."""
-    there = labels[known(labels)]
-    return (float(there.mean()), float(there.std()) or 1.0) if len(there) else (0.0, 1.0)
+def mean_and_deviation(labels: Array) -> tuple[float, float]:
+    """Of the numbers that are present; the deviation is 1 where they do not vary."""
+    present = labels[has_label(labels)]
+    return (float(present.mean()), float(present.std()) or 1.0) if len(present) else (0.0, 1.0)
 
 
-def error(out: Tensor, labels: Tensor, scale: tuple[float, float] | None) -> Tensor:
-    """Cross-entropy of classes, squared error of a standardised number, over the records whose
-    label is there."""
+def prediction_loss(out: Tensor, labels: Tensor, scale: tuple[float, float] | None) -> Tensor:
+    """Cross-entropy of classes, squared error of a standardised number, over the records that have
+    a label."""
     if scale is None:
         return F.cross_entropy(out, labels, ignore_index=-1)
-    there = torch.isfinite(labels)
+    present = torch.isfinite(labels)
     wanted = ((labels - scale[0]) / scale[1]).float()
-    return torch.where(there, out[:, 0] - wanted, 0.0).square().sum() / there.sum()
+    return torch.where(present, out[:, 0] - wanted, 0.0).square().sum() / present.sum()

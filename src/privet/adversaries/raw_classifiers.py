@@ -1,8 +1,8 @@
-"""What networks learned from raw records: it does not depend on the release, and one attribute is
-asked of many.
+"""Cache of classifiers trained on raw records. They do not depend on the release, so one serves
+every audit of the same data.
 
-The last few lessons are in memory. Where a shelf is named, each is a file there as well, for the
-other workers of a comparison.
+The last few are in memory. Inside `cache_folder`, each is a file as well, for the other workers of
+a comparison.
 """
 
 from __future__ import annotations
@@ -19,22 +19,28 @@ from torch import Tensor
 
 from privet.core.files import replacing
 
-KEPT = 8
-"""Lessons in memory."""
-_held: dict[str, Lesson] = {}
+# Classifiers held in memory.
+IN_MEMORY = 8
+_memory: dict[str, RawClassifier] = {}
 _folder: Path | None = None
 
 
 @dataclass(frozen=True)
-class Lesson:
+class RawClassifier:
+    """A network trained on raw records.
+
+    Args:
+        score: how well it ranks the *select* people.
+        weights: its state.
+    """
+
     score: float
-    """How well the network ranks the *select* people."""
     weights: dict[str, Tensor]
 
 
 @contextmanager
-def shelf(folder: Path) -> Iterator[None]:
-    """Lessons are read from `folder` and written there."""
+def cache_folder(folder: Path) -> Iterator[None]:
+    """Classifiers are read from `folder` and written there."""
     global _folder
     before, _folder = _folder, folder
     try:
@@ -43,35 +49,29 @@ def shelf(folder: Path) -> Iterator[None]:
         _folder = before
 
 
-def keep(key: str, lesson: Lesson) -> None:
-    _hold(key, lesson)
+def store(key: str, classifier: RawClassifier) -> None:
+    """Keep a classifier under a key that names everything it depends on."""
+    _remember(key, classifier)
     if _folder is not None:
         _folder.mkdir(parents=True, exist_ok=True)
-        tensors = {
-            name: value.detach().cpu().contiguous() for name, value in lesson.weights.items()
-        }
+        weights = {k: v.detach().cpu().contiguous() for k, v in classifier.weights.items()}
         with replacing(_folder / f"{key}.safetensors") as temporary:
-            save_file(tensors, temporary, {"score": repr(lesson.score)})
+            save_file(weights, temporary, {"score": repr(classifier.score)})
 
 
-def recall(key: str, device: torch.device) -> Lesson | None:
-    """The lesson of this name, its weights on the device; None where nobody has had it yet."""
-    if key not in _held and _folder is not None:
+def lookup(key: str, device: torch.device) -> RawClassifier | None:
+    """The classifier with this key, its weights on the device; None where there is none yet."""
+    if key not in _memory and _folder is not None:
         try:
             with safe_open(_folder / f"{key}.safetensors", "pt", str(device)) as file:
-                _hold(
-                    key,
-                    Lesson(
-                        float(file.metadata()["score"]),
-                        {name: file.get_tensor(name) for name in file.keys()},  # noqa: SIM118
-                    ),
-                )
+                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                _remember(key, RawClassifier(float(file.metadata()["score"]), weights))
         except (OSError, SafetensorError):
             return None
-    return _held.get(key)
+    return _memory.get(key)
 
 
-def _hold(key: str, lesson: Lesson) -> None:
-    while len(_held) >= KEPT:
-        del _held[next(iter(_held))]
-    _held[key] = lesson
+def _remember(key: str, classifier: RawClassifier) -> None:
+    while len(_memory) >= IN_MEMORY:
+        del _memory[next(iter(_memory))]
+    _memory[key] = classifier

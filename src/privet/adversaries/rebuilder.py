@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from privet.adversaries.decoder import Reconstruction
-from privet.adversaries.network_training import cycle
+from privet.adversaries.network_training import one_cycle
 from privet.adversaries.released import Released, View
 from privet.data.schema import Schema
 from privet.nets.convolutions import prepare
@@ -24,18 +24,24 @@ from privet.nets.device import place
 from privet.nets.rebuilder import Standard, rebuilder
 from privet.nets.similarity import similarity
 
-ENOUGH = 20_000
-"""Released records from which means and deviations are found."""
+# Batches of 512 released records from which means and deviations are found.
+STANDARDISING_BATCHES = 40
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rebuilder(Reconstruction):
+    """A residual decoder for released records of any shape. The other settings are those of
+    `Reconstruction`.
+
+    Args:
+        mirrored: whether to learn from mirrored pictures too.
+    """
+
     epochs: int = 30
     least: int = 1500
     batch: int = 128
     decay: float = 1e-2
     mirrored: bool = True
-    """Whether to learn from mirrored pictures too."""
     name: ClassVar[str] = "rebuilder"
     title: ClassVar[str] = "residual decoder"
 
@@ -45,21 +51,20 @@ class Rebuilder(Reconstruction):
     def build(self, seen: Released, schema: Schema, mean: Tensor) -> nn.Module:
         net = place(rebuilder(schema, seen.view.shape, self.width, mean), seen.feed.device)
         if isinstance(net.standard, Standard):
-            net.standard.learn(
-                prepare(z) for z, _ in islice(seen.batches(512, seed=0), -(-ENOUGH // 512))
-            )
+            batches = islice(seen.batches(512, seed=0), STANDARDISING_BATCHES)
+            net.standard.learn(prepare(z) for z, _ in batches)
         return net
 
     def rate(self, done: float) -> float:
-        return cycle(done)
+        return one_cycle(done)
 
-    def vary(self, x: Tensor) -> Tensor:
+    def augment(self, x: Tensor) -> Tensor:
         if not self.mirrored or x.dtype != torch.uint8:
             return x
         return torch.where(torch.rand(len(x), 1, 1, 1, device=x.device) < 0.5, x.flip(3), x)
 
-    def distance(self, made: Tensor, x: Tensor, view: View) -> Tensor:
-        plain = super().distance(made, x, view)
-        return (
-            plain + 1 - similarity(made, x.float())[0].mean() if x.dtype == torch.uint8 else plain
-        )
+    def loss(self, made: Tensor, x: Tensor, view: View) -> Tensor:
+        loss = super().loss(made, x, view)
+        if x.dtype != torch.uint8:
+            return loss
+        return loss + 1 - similarity(made, x.float())[0].mean()

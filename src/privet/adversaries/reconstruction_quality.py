@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import cast
 
 import numpy as np
@@ -23,12 +24,12 @@ from privet.evidence.figures import Figure
 from privet.evidence.person_intervals import bootstrap_people
 from privet.nets.similarity import similarity
 
+# Records rebuilt in one go.
 AT_ONCE = 256
-"""Records rebuilt in one go."""
-FEW = 10
-"""Fewer people than this do not show how far apart people are."""
-CLIMB = 50
-"""Steps in which the best single picture is looked for."""
+# Fewer people than this do not show how far apart people are.
+FEWEST_PEOPLE = 10
+# Steps in which the best single picture is looked for.
+PICTURE_STEPS = 50
 
 Rebuild = Callable[[Tensor], Tensor]
 """Released records to records as the schema encodes them."""
@@ -36,18 +37,22 @@ Rebuild = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Measure:
-    """How close rebuilt records are: `sums` gives two numbers per record, (n, 2); the measure is
-    the ratio of their totals."""
+    """How close rebuilt records are: the ratio of the totals of two numbers per record.
 
-    words: str
+    Args:
+        title: what people call it.
+        sums: of rebuilt records, true ones and the mean record, the two numbers (n, 2).
+        unit: of the measure.
+        bounds: what its values lie between; of a variance, where the best single record is the
+            least anybody does.
+        per_record: whether it is a mean of one number per record.
+    """
+
+    title: str
     sums: Callable[[Tensor, Tensor, Tensor], Array]
-    """Of rebuilt records, true ones and the mean record."""
     unit: str = "share"
     bounds: tuple[float, float] = (0.0, 1.0)
-    """What its values lie between; of a variance, where the best single record is the least anybody
-    does."""
     per_record: bool = False
-    """Whether it is a mean of one number per record."""
 
 
 def _each(measure: Callable[[Array, Array], Array]) -> Callable[[Tensor, Tensor, Tensor], Array]:
@@ -100,51 +105,33 @@ def sums_of(
 ) -> list[Array]:
     """The sums of each measure, per record of a part, for rebuilt records or for a single one that
     stands for all."""
-    found: list[list[Array]] = [[] for _ in names]
+    batches = []
     for x in _inputs(part):
-        guess = (
-            made.expand(len(x), *made.shape)
-            if isinstance(made, Tensor)
-            else made(part.release.forward(x))
-        )
+        if isinstance(made, Tensor):
+            rebuilt = made.expand(len(x), *made.shape)
+        else:
+            rebuilt = made(part.release.forward(x))
         x = part.release.schema.own(x)
-        for name, parts in zip(names, found, strict=True):
-            parts.append(MEASURES[name].sums(guess, x, mean))
-    return [np.concatenate(parts) for parts in found]
+        batches.append([MEASURES[name].sums(rebuilt, x, mean) for name in names])
+    return [np.concatenate(sums) for sums in zip(*batches, strict=True)]
 
 
-def _originals(part: Released) -> Iterator[Tensor]:
-    """The records that are to be rebuilt, without what the release was given beside them."""
-    yield from (part.release.schema.own(x) for x in _inputs(part))
-
-
-def _inputs(part: Released, size: int = AT_ONCE) -> Iterator[Tensor]:
-    yield from (
-        batch.x
-        for batch in part.feed.batches(
-            [np.arange(s, min(s + size, len(part))) for s in range(0, len(part), size)]
-        )
-    )
+def _inputs(part: Released) -> Iterator[Tensor]:
+    rows = np.split(np.arange(len(part)), range(AT_ONCE, len(part), AT_ONCE))
+    return (batch.x for batch in part.feed.batches(rows))
 
 
 def figure(name: str, sums: Array, chance: float, people: Array, schema: Schema) -> Figure:
     """The measure with its interval over people, beside chance."""
     measure, value = MEASURES[name], ratio(sums)
     bounds = (min(measure.bounds[0], value), measure.bounds[1])
-    if measure.per_record and len(np.unique(people)) >= FEW:
+    if measure.per_record and len(np.unique(people)) >= FEWEST_PEOPLE:
         # A person like none seen is taken to lie among those seen: beside 100 dB every interval
         # would reach down to chance.
         bounds = (float(sums[:, 0].min()), float(sums[:, 0].max()))
     low, high = bootstrap_people(
         people, sums, lambda totals: totals[:, 0] / totals[:, 1], bounds=bounds
     )
-    note = ""
-    if name == "psnr":
-        note = f"The mean over pictures; a picture that is rebuilt exactly counts as {CAP:.0f} dB."
-    if name == "ms_ssim" and (fit := scales(*cast(tuple[int, int], schema.shape[1:]))) < len(
-        WEIGHTS
-    ):
-        note = f"Pictures of this size have {fit} of the {len(WEIGHTS)} scales; their weights were normalised to sum to one."
     return Figure(
         value,
         low,
@@ -154,68 +141,76 @@ def figure(name: str, sums: Array, chance: float, people: Array, schema: Schema)
         measure.unit,
         "lower",
         "bootstrap over people 95 %",
-        measure.words,
-        note,
+        measure.title,
+        _note(name, schema),
     )
 
 
-def constants_of(seen: Released, select: Released, schema: Schema, seed: int) -> dict[str, Tensor]:
+def _note(name: str, schema: Schema) -> str:
+    if name == "psnr":
+        return f"The mean over pictures; a picture that is rebuilt exactly counts as {CAP:.0f} dB."
+    if name == "ms_ssim":
+        fit = scales(*cast(tuple[int, int], schema.shape[1:]))
+        if fit < len(WEIGHTS):
+            return (
+                f"Pictures of this size have {fit} of the {len(WEIGHTS)} scales; their weights "
+                "were normalised to sum to one."
+            )
+    return ""
+
+
+def best_constants(
+    seen: Released, select: Released, schema: Schema, seed: int
+) -> dict[str, Tensor]:
     """The mean record of *attack*, and for every measure the best single record, found there and
     chosen on *select*.
 
     Of numbers that is the mean, of texts the most frequent word at every place. Of pictures it is
-    the mean as well or, where *select* says so, a picture that climbed from it: the mean is best
-    for the squared error, not for its logarithm or for SSIM.
+    the mean as well or, where *select* says so, a picture found from it by gradient descent: the
+    mean is best for the squared error, not for its logarithm or for SSIM.
     """
     if schema.modality == "text":
-        return {
-            "mean": torch.zeros(0),
-            "words": _frequent(seen, cast(TextSchema, schema).vocabulary),
-        }
-    mean = sum(x.double().sum(0) for x in _originals(seen)) / len(seen)
-    assert isinstance(mean, Tensor)
+        words = _frequent_words(seen, cast(TextSchema, schema).vocabulary)
+        return {"mean": torch.zeros(0), "words": words}
+    own = seen.release.schema.own
+    mean = reduce(torch.add, (own(x).double().sum(0) for x in _inputs(seen))) / len(seen)
     mean = mean.float()
     if schema.modality != "image":
         return {"mean": mean, "variance_explained": mean}
-    closer = {
-        "psnr": _climb(seen, mean, _less_error, seed),
-        "ssim": _climb(seen, mean, lambda a, b: similarity(a, b)[0].mean(), seed),
-    }
-    found = {"mean": mean}
+    by_error = _closest_picture(seen, mean, _negative_log_error, seed)
+    by_ssim = _closest_picture(seen, mean, lambda a, b: similarity(a, b)[0].mean(), seed)
+    constants = {"mean": mean}
     for name in measures_of(schema):
-        tried = [mean.round(), closer["psnr" if name == "psnr" else "ssim"]]
-        found[name] = max(
-            tried, key=lambda picture: ratio(sums_of(picture, select, mean, [name])[0])
-        )
-    return found
+        tried = [mean.round(), by_error if name == "psnr" else by_ssim]
+        scores = [ratio(sums_of(picture, select, mean, [name])[0]) for picture in tried]
+        constants[name] = tried[int(np.argmax(scores))]
+    return constants
 
 
-def _frequent(seen: Released, vocabulary: int) -> Tensor:
+def _frequent_words(seen: Released, vocabulary: int) -> Tensor:
+    """The most frequent word at every place."""
     ids = np.asarray(seen.feed.inputs[:])
-    places = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
-    there = ids != PAD
-    counts = np.bincount(
-        places[there] * vocabulary + ids[there], minlength=ids.shape[1] * vocabulary
-    )
+    places, is_word = np.broadcast_to(np.arange(ids.shape[1]), ids.shape), ids != PAD
+    pairs = places[is_word] * vocabulary + ids[is_word]
+    counts = np.bincount(pairs, minlength=ids.shape[1] * vocabulary)
     return torch.as_tensor(counts.reshape(-1, vocabulary).argmax(1), device=seen.feed.device)
 
 
-def _less_error(made: Tensor, x: Tensor) -> Tensor:
+def _negative_log_error(made: Tensor, x: Tensor) -> Tensor:
     return -(made - x).square().flatten(1).mean(1).clamp(min=1e-6).log().mean()
 
 
-def _climb(
+def _closest_picture(
     seen: Released, start: Tensor, closeness: Callable[[Tensor, Tensor], Tensor], seed: int
 ) -> Tensor:
     """The single picture to which those of *attack* are closest, from `start` with Adam and a
     falling rate."""
     picture = start.clone().requires_grad_()
     optimiser = torch.optim.Adam([picture], lr=4.0)
-    rate = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, CLIMB)
-    random = np.random.default_rng(seed)
-    for batch in seen.feed.batches(
-        [random.choice(len(seen), min(32, len(seen)), replace=False) for _ in range(CLIMB)]
-    ):
+    rate = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, PICTURE_STEPS)
+    random, n = np.random.default_rng(seed), len(seen)
+    rows = [random.choice(n, min(32, n), replace=False) for _ in range(PICTURE_STEPS)]
+    for batch in seen.feed.batches(rows):
         x = seen.release.schema.own(batch.x).float()
         optimiser.zero_grad()
         (-closeness(picture.unsqueeze(0), x)).backward()  # type: ignore[no-untyped-call]

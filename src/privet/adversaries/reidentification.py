@@ -11,7 +11,6 @@ ranking is one matrix product.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,50 +20,52 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.adversaries.adversary import Tick, silent
-from privet.adversaries.network_training import cycle
+from privet.adversaries.adversary import Tick, silent, span
+from privet.adversaries.network_training import BestState, one_cycle
 from privet.adversaries.released import Released
-from privet.adversaries.whitening import whitening
+from privet.adversaries.whitening import Transform, whitening
 from privet.data.dataset import Array
 from privet.evidence.figures import Figure, People
 from privet.evidence.intervals import clopper_pearson
 from privet.train.cuda_graph import Replayed, adamw, descend, set_rate
 
-LEAST = 10
-"""People with two records that a measure needs to be learned from, and as many others to be chosen
-on."""
+# People with two records that a measure needs to be learned from, and as many others to be chosen
+# on.
+FEWEST_PEOPLE = 10
+# Draws of gallery and probe that a measure is chosen by; what is reported is one draw, so that
+# every person counts once.
 DRAWS = 4
-"""Draws of gallery and probe that a measure is chosen by; what is reported is one draw, so that
-every person counts once."""
+# Scores held in memory at a time.
 AT_ONCE = 1 << 22
-"""Scores held at a time."""
-SHRINK = (0.02, 0.3)
-"""How far the within-person covariance is drawn to its mean: little where there are many people,
-much where there are few."""
+# How far the within-person covariance is drawn to its mean: little where there are many people,
+# much where there are few.
+SHRINKAGES = (0.02, 0.3)
+# Coordinates of the two-covariance model that are kept: those in which one person's records differ
+# least, relative to all records.
 DIRECTIONS = 256
-"""Coordinates of the two-covariance model that are kept: those in which one person's records differ
-least, next to all records."""
+# People in a batch of the learned embedding, its fewest steps, and the top of its learning rate.
 BATCH = 128
-"""People in a batch of the learned embedding."""
 STEPS = 400
-"""Steps it learns for, at least: whole epochs, however few people there are."""
 RATE = 3e-3
-"""At the top of its cycle."""
 
 Likeness = Callable[[Tensor], tuple[Tensor, Tensor]]
 """Vectors (n, d) to features f (n, k) and b (n,)."""
 
 
 @dataclass(frozen=True)
-class Linked:
-    """What one adversary found in records of one kind."""
+class Reidentified:
+    """What one adversary found in records of one kind.
+
+    Args:
+        figures: top_1 and top_5.
+        adversary: the measure of likeness that was chosen.
+        select: mean reciprocal rank of every measure on the people it was chosen by; empty where
+            there were too few to choose.
+    """
 
     figures: dict[str, Figure]
-    """top_1 and top_5."""
     adversary: str
     select: dict[str, float] = field(default_factory=dict)
-    """Mean reciprocal rank of every measure on the people it was chosen by; empty where there were
-    too few to choose."""
 
 
 def reidentification(
@@ -76,84 +77,90 @@ def reidentification(
     """The attack on released records and, where they are given, on raw ones; or the reason why it
     is not possible."""
     first = 0.5 if raw else 1.0
-    found = reidentify(parts, seed, lambda share: tick(first * share))
-    if isinstance(found, str):
-        return found
-    beside = reidentify(raw, seed, lambda share: tick(first + (1 - first) * share)) if raw else ""
+    released = reidentify(parts, seed, span(tick, 0, first))
+    if isinstance(released, str):
+        return released
+    beside = reidentify(raw, seed, span(tick, first, 1)) if raw else ""
     note = (
         "One record of each person stands in a gallery, and another is to be matched with it; "
         "people with a single record are left out, and guessing is one person of the gallery."
     )
-    if not found.select:
-        note += f" Fewer than {LEAST} other people have two records, so no measure of likeness was learned or chosen: a weak attack."
-    return People(
-        "re-identification",
-        found.adversary,
-        found.figures,
-        {} if isinstance(beside, str) else beside.figures,
-        note,
-    )
+    if not released.select:
+        note += (
+            f" Fewer than {FEWEST_PEOPLE} other people have two records, so no measure of likeness "
+            "was learned or chosen: a weak attack."
+        )
+    raw_figures = {} if isinstance(beside, str) else beside.figures
+    return People("re-identification", released.adversary, released.figures, raw_figures, note)
 
 
-def reidentify(parts: Mapping[str, Released], seed: int = 0, tick: Tick = silent) -> Linked | str:
+def reidentify(
+    parts: Mapping[str, Released], seed: int = 0, tick: Tick = silent
+) -> Reidentified | str:
     """How many *test* people are found first, and among the first five; or why that cannot be
     asked.
 
     `parts` holds *attack*, *select* and *test*. Neither the order of the records nor the names of
     people change a draw.
     """
-    test = parts["test"]
+    test, attack = parts["test"], parts["attack"]
     if test.data.person is None:
-        return "Re-identification was not tried: the data does not say which records are of one person."
+        return (
+            "Re-identification was not tried: the data does not say which records are of one "
+            "person."
+        )
     paired = {part: len(_pairs(seen, seed)[0]) for part, seen in parts.items()}
     if paired["test"] < 2:
-        return f"Re-identification was not tried: {paired['test']} of the test people have two records, and two people are needed."
-
+        return (
+            f"Re-identification was not tried: {paired['test']} of the test people have two "
+            "records, and two people are needed."
+        )
     torch.manual_seed(seed)
-    attack = parts["attack"]
     vectors = {part: finite(seen.vectors()) for part, seen in parts.items()}
     measures: dict[str, Likeness] = {
         "cosine": _cosine(_unstretched(attack)),
         "cosine of whitened records": _cosine(whitening(vectors["attack"])),
     }
-    judge = next((part for part in ("select", "attack") if paired[part] >= LEAST), None)
-    if judge is None:
-        scores, chosen = {}, "cosine of whitened records"
-    else:
-        if min(paired["attack"], paired["select"]) >= LEAST:
-            learned = _two_covariances(vectors["attack"], attack.people)
-            measures |= learned
-            tick(0.2)
-            start = max(
-                learned.values(),
-                key=lambda measure: _reciprocal(measure, vectors["select"], parts["select"], seed),
-            )
-            measures["learned embedding"] = _embedding(
-                start, attack, parts["select"], seed, lambda share: tick(0.2 + 0.7 * share)
-            )
-        scores = {
-            name: _reciprocal(measure, vectors[judge], parts[judge], seed)
-            for name, measure in measures.items()
-        }
+    judge = next((part for part in ("select", "attack") if paired[part] >= FEWEST_PEOPLE), None)
+    scores, chosen = dict[str, float](), "cosine of whitened records"
+    if judge is not None:
+        if min(paired["attack"], paired["select"]) >= FEWEST_PEOPLE:
+            measures |= _learned(attack, parts["select"], vectors, seed, tick)
+        for name, measure in measures.items():
+            scores[name] = _reciprocal_rank(measure, vectors[judge], parts[judge], seed)
         chosen = max(scores, key=lambda name: scores[name])
     # Noise that was looked at while choosing is not the noise that is counted on.
     places = _places(measures[chosen], finite(test.vectors()), *_pairs(test, seed), seed)
     tick(1.0)
-    return Linked({f"top_{k}": _figure(places, k) for k in (1, 5)}, chosen, scores)
+    return Reidentified({f"top_{k}": _figure(places, k) for k in (1, 5)}, chosen, scores)
+
+
+def _learned(
+    attack: Released, select: Released, vectors: Mapping[str, Tensor], seed: int, tick: Tick
+) -> dict[str, Likeness]:
+    """Measures that are learned from *attack*; the embedding starts from the best of the others."""
+    measures = _two_covariances(vectors["attack"], attack.people)
+    tick(0.2)
+    ranks = {
+        name: _reciprocal_rank(measure, vectors["select"], select, seed)
+        for name, measure in measures.items()
+    }
+    start = measures[max(ranks, key=lambda name: ranks[name])]
+    embedding = _embedding(start, attack, select, seed, span(tick, 0.2, 0.9))
+    return measures | {"learned embedding": embedding}
 
 
 def _figure(places: Array, k: int) -> Figure:
-    n, found = len(places), int((places < k).sum())
-    low, high = clopper_pearson(found, n)
-    measure = (
-        "share of people found first" if k == 1 else f"share of people found among the first {k}"
-    )
-    return Figure(found / n, low, high, n, min(k / n, 1.0), measure=measure)
+    n, right = len(places), int((places < k).sum())
+    low, high = clopper_pearson(right, n)
+    where = "first" if k == 1 else f"among the first {k}"
+    measure = f"share of people found {where}"
+    return Figure(right / n, low, high, n, min(k / n, 1.0), measure=measure)
 
 
 def _pairs(seen: Released, seed: int) -> tuple[Array, Array]:
-    """For every person with two records or more, where one is that goes into the gallery, and one
-    that is the probe."""
+    """For every person with two records or more, the row of one that goes into the gallery, and of
+    one that is the probe."""
     rows, people = seen.data.rows, seen.people
     if not len(rows):
         return rows, rows
@@ -173,50 +180,49 @@ def _places(measure: Likeness, x: Tensor, gallery: Array, probe: Array, seed: in
     """How many people stand before the right one in the list of each probe; equals are in a random
     order."""
     features, offset = measure(x)
-    among, own = (torch.as_tensor(where, device=x.device) for where in (gallery, probe))
-    listed, bonus = features[among], offset[among]
+    in_gallery, probes = (torch.as_tensor(rows, device=x.device) for rows in (gallery, probe))
+    listed, bonus = features[in_gallery], offset[in_gallery]
     step = max(1, AT_ONCE // len(gallery))
     counts = []
-    for start in range(0, len(own), step):
-        score = (features[own[start : start + step]] @ listed.T + bonus).nan_to_num(nan=-math.inf)
+    for start in range(0, len(probes), step):
+        some = features[probes[start : start + step]]
+        score = (some @ listed.T + bonus).nan_to_num(nan=-math.inf)
         right = score.diagonal(start)[:, None]
         counts.append(torch.stack([(score > right).sum(1), (score == right).sum(1)]))
     before, equal = torch.cat(counts, 1).cpu().numpy()
-    return np.asarray(
-        before + np.floor(np.random.default_rng([seed, 2]).random(len(own)) * equal), dtype=np.int64
-    )
+    among_equals = np.floor(np.random.default_rng([seed, 2]).random(len(probes)) * equal)
+    return np.asarray(before + among_equals, dtype=np.int64)
 
 
-def _reciprocal(measure: Likeness, x: Tensor, seen: Released, seed: int) -> float:
+def _reciprocal_rank(measure: Likeness, x: Tensor, seen: Released, seed: int) -> float:
     """Mean over people of 1 / (place of the right person), which moves with every place and not
     only with the first."""
     features = measure(x)
     draws = [_pairs(seen, seed + 1 + draw) for draw in range(DRAWS)]
-    return float(
-        np.mean([1 / (1 + _places(lambda _: features, x, *pairs, seed)) for pairs in draws])
-    )
+    places = [_places(lambda _: features, x, *pairs, seed) for pairs in draws]
+    return float(np.mean([1 / (1 + place) for place in places]))
 
 
 def finite(x: Tensor) -> Tensor:
-    """What is no number says nothing, and must not look like a match."""
+    """Vectors without NaN and infinity, which would look like a match."""
     return x.nan_to_num(0.0, 0.0, 0.0).clamp(-1e6, 1e6)
 
 
-def _unstretched(seen: Released) -> Callable[[Tensor], Tensor]:
-    """Long records come as main directions that all vary alike; this gives each its own spread
-    back."""
+def _unstretched(seen: Released) -> Transform:
+    """Long records come as principal directions that all vary alike; this gives each its own
+    deviation back."""
     directions = seen.flattening.directions
     return lambda x: x if directions is None else x / directions.norm(dim=0)
 
 
-def _cosine(change: Callable[[Tensor], Tensor]) -> Likeness:
+def _cosine(transform: Transform) -> Likeness:
     def measure(x: Tensor) -> tuple[Tensor, Tensor]:
-        return F.normalize(change(x), dim=1), torch.zeros(len(x), device=x.device)
+        return F.normalize(transform(x), dim=1), torch.zeros(len(x), device=x.device)
 
     return measure
 
 
-def _features(measure: Likeness) -> Callable[[Tensor], Tensor]:
+def _features(measure: Likeness) -> Transform:
     return lambda x: measure(x)[0]
 
 
@@ -231,40 +237,35 @@ def _two_covariances(x: Tensor, people: Array) -> dict[str, Likeness]:
 
     The second way takes the cosine of its features instead, which records of unusual length do not
     upset. W comes from the people with two records or more; w is drawn to its mean by each of
-    SHRINK, since few people show little of it.
+    SHRINKAGES, since few people show little of it.
 
     Sources: Brummer and de Villiers, The speaker partitioning problem, Odyssey (2010) (the
     two-covariance model); Ioffe, Probabilistic linear discriminant analysis, ECCV (2006).
     """
-    white = whitening(x)
-    z = white(x).double()
+    whiten = whitening(x)
+    z = whiten(x).double()
     _, codes = np.unique(people, return_inverse=True)
     place = torch.as_tensor(codes, device=x.device)
     count = torch.bincount(place).double()
-    mean = (
-        torch.zeros(len(count), z.shape[1], dtype=z.dtype, device=z.device).index_add_(0, place, z)
-        / count[:, None]
-    )
-    apart = z - mean[place]
-    within, turn = torch.linalg.eigh(apart.T @ apart / (len(z) - len(count)))
+    total = torch.zeros(len(count), z.shape[1], dtype=z.dtype, device=z.device)
+    centred = z - (total.index_add_(0, place, z) / count[:, None])[place]
+    within, basis = torch.linalg.eigh(centred.T @ centred / (len(z) - len(count)))
     middle = float(within.clamp(0, 1).mean())
-    within, turn = within[:DIRECTIONS].clamp(0, 1), turn[:, :DIRECTIONS]
+    within, basis = within[:DIRECTIONS].clamp(0, 1), basis[:, :DIRECTIONS]
 
     def ratio(shrink: float) -> Likeness:
         w = ((1 - shrink) * within + shrink * middle).clamp(min=1e-6)
         r = (1 - w) / w
-        features, penalty = (
-            turn * (r / (1 + 2 * r) / w).sqrt(),
-            r**2 / (2 * (1 + r) * (1 + 2 * r)) / w,
-        )
+        features = basis * (r / (1 + 2 * r) / w).sqrt()
+        penalty = r**2 / (2 * (1 + r) * (1 + 2 * r)) / w
 
         def measure(x: Tensor) -> tuple[Tensor, Tensor]:
-            z = white(x).double()
-            return (z @ features).float(), -((z @ turn).square() @ penalty).float()
+            z = whiten(x).double()
+            return (z @ features).float(), -((z @ basis).square() @ penalty).float()
 
         return measure
 
-    ratios = {shrink: ratio(shrink) for shrink in SHRINK}
+    ratios = {shrink: ratio(shrink) for shrink in SHRINKAGES}
     measures = {f"two-covariance model (shrinkage {s:g})": measure for s, measure in ratios.items()}
     cosines = {
         f"cosine in the two-covariance model (shrinkage {s:g})": _cosine(_features(measure))
@@ -273,7 +274,7 @@ def _two_covariances(x: Tensor, people: Array) -> dict[str, Likeness]:
     return measures | cosines
 
 
-class Embedding(nn.Module):
+class PersonEmbedding(nn.Module):
     """f + g(f): starts as the features f of a measure that needs no training, since the last layer
     of g starts at zero."""
 
@@ -314,43 +315,37 @@ def _embedding(
     steps = people // size
     epochs = math.ceil(STEPS / steps)
     features = start(finite(attack.vectors()))[0]
-    spread = features.square().mean().sqrt().clamp(min=1e-12)
-    net = Embedding(features.shape[1]).to(features.device)
+    deviation = features.square().mean().sqrt().clamp(min=1e-12)
+    net = PersonEmbedding(features.shape[1]).to(features.device)
+    optimiser = adamw(net, RATE, 0.05, features.device)
+    pairs_of = torch.arange(size, device=features.device)
 
     @torch.no_grad()
     def embed(features: Tensor) -> tuple[Tensor, Tensor]:
         net.eval()
-        return net(features / spread), torch.zeros(len(features), device=features.device)
-
-    optimiser = adamw(net, RATE, 0.05, features.device)
-    apart = start(finite(select.vectors()))[0]
-    best, kept = _reciprocal(embed, apart, select, seed), copy.deepcopy(net.state_dict())
-    pause = math.ceil(epochs / 40)
-    truth = torch.arange(size, device=features.device)
+        return net(features / deviation), torch.zeros(len(features), device=features.device)
 
     def learn(both: Tensor) -> None:
-        left, right = net(both / spread).chunk(2)
+        left, right = net(both / deviation).chunk(2)
         likeness = net.sharpness.exp().clamp(max=100) * left @ right.T
-        descend(
-            (F.cross_entropy(likeness, truth) + F.cross_entropy(likeness.T, truth)) / 2, optimiser
-        )
+        both_ways = [F.cross_entropy(table, pairs_of) for table in (likeness, likeness.T)]
+        descend((both_ways[0] + both_ways[1]) / 2, optimiser)
 
+    select_features = start(finite(select.vectors()))[0]
+    best = BestState(net, _reciprocal_rank(embed, select_features, select, seed))
     step = Replayed(learn)
     for epoch in range(epochs):
-        if attack.fresh and epoch % pause == 0:
+        if attack.fresh_noise and epoch % math.ceil(epochs / 40) == 0:
             features = start(finite(attack.vectors()))[0]
         net.train()
         order = np.random.default_rng([seed, epoch]).permutation(people)[: steps * size]
-        pairs = np.stack(_pairs(attack, seed + 1_000_003 * (epoch + 1)))[:, order].reshape(
-            2, steps, size
-        )
-        for done, batch in enumerate(torch.as_tensor(pairs, device=features.device).unbind(1)):
-            set_rate(optimiser, RATE * cycle((epoch * steps + done) / (epochs * steps)))
+        pairs = np.stack(_pairs(attack, seed + 1_000_003 * (epoch + 1)))[:, order]
+        batches = torch.as_tensor(pairs.reshape(2, steps, size), device=features.device).unbind(1)
+        for done, batch in enumerate(batches):
+            set_rate(optimiser, RATE * one_cycle((epoch * steps + done) / (epochs * steps)))
             step(features[batch.flatten()])
         if (epoch + 1) % math.ceil(epochs / 10) == 0:
-            score = _reciprocal(embed, apart, select, seed)
-            if score > best:
-                best, kept = score, copy.deepcopy(net.state_dict())
+            best.offer(_reciprocal_rank(embed, select_features, select, seed))
         tick((epoch + 1) / epochs)
-    net.load_state_dict(kept)
+    best.restore()
     return lambda x: embed(start(x)[0])

@@ -17,73 +17,71 @@ from typing import ClassVar, cast
 from torch import Tensor, nn
 
 from privet.adversaries.adversary import Tick
-from privet.adversaries.convolutional import whole
-from privet.adversaries.network import Standard, readable
-from privet.adversaries.network_training import Learned, TrainedNetwork, spread
-from privet.adversaries.raw_classifiers import Lesson, keep, recall
+from privet.adversaries.convolutional import is_raw_signal
+from privet.adversaries.network import StandardisedInput
+from privet.adversaries.network_training import (
+    NetworkAdversary,
+    TrainedNetwork,
+    mean_and_deviation,
+)
+from privet.adversaries.raw_classifiers import RawClassifier, lookup, store
 from privet.adversaries.released import Released
 from privet.adversaries.view import View
 from privet.core.version import __version__
 from privet.data.dataset import Attribute
 from privet.nets.device import place
 from privet.nets.resnet import Jitter
-from privet.nets.resnet import ResNet as Net
+from privet.nets.resnet import ResNet as ResNetModule
 from privet.release.release import Release
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResNet(Learned):
-    """`nets.resnet` on maps and signals. Its body is taught on raw records of the *attack* people
-    and adapted with a new stem."""
+class ResNet(NetworkAdversary):
+    """`nets.resnet` on maps and signals. Its body is trained on raw records of the *attack* people
+    and adapted with a new stem. Settings of training are those of `NetworkAdversary`.
+
+    Args:
+        augment: mirror and shift whole pictures in training. Off for an attribute that depends on
+            left and right.
+        reach: largest shift, as a share of a picture's shorter side.
+        dropout: share of units that are left out in training.
+    """
 
     augment: bool = True
-    """Mirror and shift whole pictures in training. Off for an attribute that says left from
-    right."""
     reach: float = 1 / 32
-    """Largest shift, as a share of a picture's shorter side."""
     dropout: float = 0.2
     name: ClassVar[str] = "resnet"
     title: ClassVar[str] = "ResNet, taught on raw records first"
 
-    def suits(self, view: View, attribute: Attribute) -> bool:
-        return (view.is_map or view.is_series) and readable(attribute)
+    def takes(self, view: View) -> bool:
+        return view.is_map or view.is_series
 
     def build(self, view: View, outputs: int) -> nn.Module:
         shape = cast(Sequence[int], view.shape)
-        picture = self.augment and view.is_map and whole(shape)
+        picture = self.augment and view.is_map and is_raw_signal(shape)
         front = Jitter(max(1, round(self.reach * min(shape[1:])))) if picture else nn.Identity()
-        net = Net(shape, outputs, self.width, self.dropout)
-        return nn.Sequential(OrderedDict(front=front, standard=Standard(shape[0]), net=net))
+        net = ResNetModule(shape, outputs, self.width, self.dropout)
+        standard = StandardisedInput(shape[0])
+        return nn.Sequential(OrderedDict(front=front, standard=standard, net=net))
 
-    def prepare(
+    def pretrained(
         self, seen: Released, select: Released, attribute: Attribute, seed: int, tick: Tick
     ) -> dict[str, Tensor] | None:
-        """Everything but the stem, learned from raw records; nothing where the release is raw
-        records, or they are of another kind."""
-        if _is_raw(seen):
-            return None
+        """Everything but the stem, learned from raw records; None where the release is raw records,
+        or they are of another kind."""
         raw = Release.identity(seen.release.schema.plain)
-        before, after = View(raw.shape), seen.view
-        if before.is_text or len(before.shape) != len(after.shape):
+        view = View(raw.shape)
+        if _is_raw(seen) or view.is_text or len(view.shape) != len(seen.view.shape):
             return None
-        lesson = recall(self._key(seen, select, attribute, seed), seen.feed.device)
-        if lesson is None:
-            own, others = (
-                Released(raw, part.data, [attribute.name], part.feed.device)
-                for part in (seen, select)
-            )
-            weights = self._try(self.rates[0], own, others, attribute, seed, None, tick)[
-                1
-            ].net.state_dict()
-        else:
-            weights = lesson.weights
-        return {
-            name: value
-            for name, value in weights.items()
-            if name.startswith(("net.body", "net.head"))
-        }
+        cached = lookup(self._key(seen, select, attribute, seed), seen.feed.device)
+        if cached is None:
+            names, device = [attribute.name], seen.feed.device
+            own, others = (Released(raw, part.data, names, device) for part in (seen, select))
+            trained = self.train(self.rates[0], own, others, attribute, seed, None, tick)[1]
+        weights = trained.net.state_dict() if cached is None else cached.weights
+        return {k: v for k, v in weights.items() if k.startswith(("net.body", "net.head"))}
 
-    def _try(
+    def train(
         self,
         lr: float,
         seen: Released,
@@ -93,41 +91,36 @@ class ResNet(Learned):
         start: dict[str, Tensor] | None,
         tick: Tick,
     ) -> tuple[float, TrainedNetwork]:
-        """As every network learns; of raw records, what was learned before is not learned again."""
-        if not _is_raw(seen) or lr != self.rates[0]:
-            return super()._try(lr, seen, select, attribute, seed, start, tick)
+        """As every network is trained; on raw records, a classifier from the cache is taken."""
+        caches = _is_raw(seen) and lr == self.rates[0]
         key, device = self._key(seen, select, attribute, seed), seen.feed.device
-        lesson = recall(key, device)
-        if lesson is None:
-            score, taught = super()._try(lr, seen, select, attribute, seed, start, tick)
-            keep(key, Lesson(score, taught.net.state_dict()))
-            return score, taught
+        cached = lookup(key, device) if caches else None
+        if cached is None:
+            score, trained = super().train(lr, seen, select, attribute, seed, start, tick)
+            if caches:
+                store(key, RawClassifier(score, trained.net.state_dict()))
+            return score, trained
         net = place(self.build(seen.view, max(attribute.classes, 1)), device)
-        net.load_state_dict(lesson.weights)
-        return lesson.score, TrainedNetwork(
-            net, None if attribute.is_class else spread(seen.labels(attribute.name))
-        )
+        net.load_state_dict(cached.weights)
+        labels = seen.labels(attribute.name)
+        scale = None if attribute.is_class else mean_and_deviation(labels)
+        return cached.score, TrainedNetwork(net, scale)
 
     def _key(self, seen: Released, select: Released, attribute: Attribute, seed: int) -> str:
-        """A name for everything that what is learned from raw records depends on."""
-        rows = hashlib.sha256(
-            seen.data.rows.tobytes()
-            + b"|"
-            + select.data.rows.tobytes()
-            + seen.labels(attribute.name).tobytes()
-        )
-        schema = json.dumps(seen.release.schema.plain.to_json(), sort_keys=True)
-        told = (
+        """Names everything that a classifier trained on raw records depends on."""
+        rows, others = seen.data.rows.tobytes(), select.data.rows.tobytes()
+        records = hashlib.sha256(rows + b"|" + others + seen.labels(attribute.name).tobytes())
+        about = (
             __version__,
             self,
             seen.data.fingerprint,
-            rows.hexdigest(),
-            schema,
+            records.hexdigest(),
+            json.dumps(seen.release.schema.plain.to_json(), sort_keys=True),
             attribute.name,
             seed,
             seen.feed.device.type,
         )
-        return hashlib.sha256(repr(told).encode()).hexdigest()
+        return hashlib.sha256(repr(about).encode()).hexdigest()
 
 
 def _is_raw(seen: Released) -> bool:

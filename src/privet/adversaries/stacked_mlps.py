@@ -1,5 +1,5 @@
-"""Perceptrons of one shape, trained together: stacked parameters, one pass over the data for all of
-them.
+"""Multi-layer perceptrons of one shape, trained together: stacked parameters, one pass over the
+data for all of them.
 
 Members share the records of a step and the dropout masks, and nothing else: the loss is the sum of
 theirs, so each one's gradient is its own, and a member learns the same whether it is alone or among
@@ -13,41 +13,57 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from privet.adversaries.adversary import Tick, known, rank, silent
-from privet.adversaries.network import lots
-from privet.adversaries.network_training import cycle, spread
+from privet.adversaries.adversary import Tick, has_label, ranking_score, silent
+from privet.adversaries.network import dropout_mask
+from privet.adversaries.network_training import Schedule, mean_and_deviation, one_cycle
 from privet.data.dataset import Array
 from privet.train.cuda_graph import Replayed
 
-JUDGED = 20
-"""How often along a training, at most, members are judged on *select*."""
+# Weight of the newest batch in the statistics that are used after training.
 MOMENTUM = 0.1
-"""Weight of the newest batch in the statistics that are used after training."""
-TINY = 1e-5
-"""Added to variances before dividing."""
+# Added to variances before dividing.
+EPSILON = 1e-5
+
+
+class Target(NamedTuple):
+    """What members may have to guess.
+
+    Args:
+        labels: of the records to learn from, codes (-1 where missing) or numbers (NaN).
+        classes: how many codes there are; 0 for a number.
+        select_labels: the same of the *select* people.
+    """
+
+    labels: Array
+    classes: int
+    select_labels: Array
 
 
 @dataclass(frozen=True)
 class Member:
-    """One network of a stack: what it is to guess, and how it learns."""
+    """One network of a stack.
+
+    Args:
+        target: which of the targets it guesses.
+        lr: its learning rate at the top of the cycle.
+        decay: its weight decay.
+        seed: its first weights follow from this alone.
+    """
 
     target: int
-    """Which of the targets."""
     lr: float
-    """At the top of the cycle."""
     decay: float
     seed: int
-    """Its first weights follow from this alone."""
 
 
-class _Unit(torch.autograd.Function):
+class _Layer(torch.autograd.Function):
     """Batch normalisation, shift, ReLU and dropout in as few passes over memory as they take; a
     gain would do nothing that the next layer's weights cannot.
 
@@ -59,54 +75,54 @@ class _Unit(torch.autograd.Function):
     def forward(
         ctx: Any, h: Tensor, shift: Tensor, mask: Tensor | None, scale: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        unit, mean, one = torch.native_layer_norm(h, h.shape[2:], None, None, TINY)
+        unit, mean, rstd = torch.native_layer_norm(h, h.shape[2:], None, None, EPSILON)
         out = unit.add_(shift).relu_()
         if mask is not None:
             out.mul_(mask)
-        ctx.save_for_backward(h, mean, one, out)
+        ctx.save_for_backward(h, mean, rstd, out)
         ctx.scale = scale
-        variance = one.square().reciprocal_().sub_(TINY)
+        variance = rstd.square().reciprocal_().sub_(EPSILON)
         ctx.mark_non_differentiable(mean, variance)
         return out, mean, variance
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        h, mean, one, out = ctx.saved_tensors
+        h, mean, rstd, out = ctx.saved_tensors
         # Where the output is 0, ReLU or the mask has cut.
         grad = torch.ops.aten.threshold_backward(grads[0], out, 0).mul_(ctx.scale)
         back = torch.ops.aten.native_layer_norm_backward(
-            grad, h, h.shape[2:], mean, one, None, None, [True, False, False]
+            grad, h, h.shape[2:], mean, rstd, None, None, [True, False, False]
         )[0]
         return back, grad.sum(2, keepdim=True), None, None
 
 
+@dataclass(frozen=True)
 class Stack:
     """Networks (linear, batch normalisation, ReLU, dropout) x hidden layers, then linear. Without
     hidden layers, logistic regression.
 
-    All parameters are one tensor (members, parameters): first the weights of every layer, which
-    decay, then shifts and biases.
+    Args:
+        sizes: units of the input, of every hidden layer and of the output.
+        flat: all parameters (members, parameters): first the weights of every layer, which decay,
+            then shifts and biases.
+        means: running means of every hidden layer, (members, width, 1).
+        variances: running variances of every hidden layer.
     """
 
-    def __init__(
-        self, inputs: int, hidden: Sequence[int], outputs: int, seeds: Sequence[int], like: Tensor
-    ) -> None:
-        self.sizes = (inputs, *hidden, outputs)
-        self.flat = torch.stack([self._start(seed) for seed in seeds]).to(like)
-        self.means = [self.flat.new_zeros(len(seeds), width, 1) for width in hidden]
-        self.variances = [self.flat.new_ones(len(seeds), width, 1) for width in hidden]
+    sizes: tuple[int, ...]
+    flat: Tensor
+    means: list[Tensor]
+    variances: list[Tensor]
 
-    def _start(self, seed: int) -> Tensor:
-        """He et al., Delving deep into rectifiers, ICCV 2015: variance 2 / inputs; the last layer
-        starts at zero, so that a member starts alike however many outputs the others need."""
-        dice = torch.Generator().manual_seed(seed)
-        hidden = [
-            math.sqrt(2 / a) * torch.randn(a * b, generator=dice)
-            for a, b in pairwise(self.sizes[:-1])
-        ]
-        return torch.cat(
-            [*hidden, torch.zeros(self.sizes[-2] * self.sizes[-1] + sum(self.sizes[1:]))]
-        )
+    @staticmethod
+    def start(
+        inputs: int, hidden: Sequence[int], outputs: int, seeds: Sequence[int], like: Tensor
+    ) -> Stack:
+        """Untrained members, one a seed, with the device and type of `like`."""
+        sizes, n = (inputs, *hidden, outputs), len(seeds)
+        flat = torch.stack([_first_weights(sizes, seed) for seed in seeds]).to(like)
+        means = [flat.new_zeros(n, width, 1) for width in hidden]
+        return Stack(sizes, flat, means, [flat.new_ones(n, width, 1) for width in hidden])
 
     @property
     def weights(self) -> int:
@@ -124,32 +140,26 @@ class Stack:
         parts = torch.split(self.flat, [a * b for a, b in shapes], dim=1)
         return [part.view(-1, *shape) for part, shape in zip(parts, shapes, strict=True)]
 
-    def only(self, members: Sequence[int]) -> Stack:
-        """Some of them, as a stack of their own."""
-        fewer = object.__new__(Stack)
-        fewer.sizes = self.sizes
-        fewer.flat, *rest = (part[list(members)].clone() for part in self.state)
-        fewer.means, fewer.variances = rest[: len(rest) // 2], rest[len(rest) // 2 :]
-        return fewer
+    def members(self, which: Sequence[int]) -> Stack:
+        """A copy of some of them, as a stack of their own."""
+        flat, *rest = (part[list(which)].clone() for part in self.state)
+        return Stack(self.sizes, flat, rest[: len(rest) // 2], rest[len(rest) // 2 :])
 
-    def learn(
-        self, x: Tensor, layers: Sequence[Tensor], dropout: float, dice: torch.Generator
+    def forward(
+        self, x: Tensor, layers: Sequence[Tensor], dropout: float, generator: torch.Generator
     ) -> Tensor:
-        """Outputs (members, outputs, records) of a batch x (records, inputs), from parameters that
-        gradients are asked for."""
+        """Outputs (members, outputs, records) of a batch x (records, inputs) in training, from
+        parameters that gradients are asked for."""
         depth, kept = len(self.sizes) - 1, round(256 * (1 - dropout))
+        scale, mask = 256 / kept, None
         h = x.T.expand(len(self.flat), *x.T.shape)
-        for weight, shift, mean, variance in zip(
-            layers, layers[depth:-1], self.means, self.variances, strict=False
-        ):
-            mask = (
-                lots((weight.shape[1], len(x)), kept, dice).to(x.dtype).mul_(256 / kept)
-                if dropout
-                else None
-            )
-            h, now_mean, now_variance = _Unit.apply(torch.bmm(weight, h), shift, mask, 256 / kept)  # type: ignore[no-untyped-call]
-            mean.lerp_(now_mean, MOMENTUM)
-            variance.lerp_(now_variance, MOMENTUM)
+        for weight, shift, mean, variance in self._hidden(layers):
+            if dropout:
+                mask = dropout_mask((weight.shape[1], len(x)), kept, generator).to(x.dtype)
+                mask.mul_(scale)
+            h, batch_mean, batch_variance = _Layer.apply(torch.bmm(weight, h), shift, mask, scale)  # type: ignore[no-untyped-call]
+            mean.lerp_(batch_mean, MOMENTUM)
+            variance.lerp_(batch_variance, MOMENTUM)
         return torch.baddbmm(layers[-1], layers[depth - 1], h)
 
     @torch.no_grad()
@@ -159,18 +169,26 @@ class Stack:
         with _tf32(x.device):
             for part in torch.split(x, 4096):
                 h = part.T.expand(len(self.flat), *part.T.shape)
-                for weight, shift, mean, variance in zip(
-                    layers, layers[depth:-1], self.means, self.variances, strict=False
-                ):
-                    h = (
-                        torch.bmm(weight, h)
-                        .sub_(mean)
-                        .mul_((variance + TINY).rsqrt())
-                        .add_(shift)
-                        .relu_()
-                    )
+                for weight, shift, mean, variance in self._hidden(layers):
+                    h = torch.bmm(weight, h).sub_(mean).mul_((variance + EPSILON).rsqrt())
+                    h = h.add_(shift).relu_()
                 parts.append(torch.baddbmm(layers[-1], layers[depth - 1], h))
         return torch.cat(parts, dim=2)
+
+    def _hidden(self, layers: Sequence[Tensor]) -> Iterator[tuple[Tensor, ...]]:
+        """Weight, shift, running mean and running variance of every hidden layer."""
+        shifts = layers[len(self.sizes) - 1 : -1]
+        return zip(layers, shifts, self.means, self.variances, strict=False)
+
+
+def _first_weights(sizes: Sequence[int], seed: int) -> Tensor:
+    """He et al., Delving deep into rectifiers, ICCV 2015: variance 2 / inputs; the last layer
+    starts at zero, so that a member starts alike however many outputs the others need."""
+    random = torch.Generator().manual_seed(seed)
+    hidden = [
+        math.sqrt(2 / a) * torch.randn(a * b, generator=random) for a, b in pairwise(sizes[:-1])
+    ]
+    return torch.cat([*hidden, torch.zeros(sizes[-2] * sizes[-1] + sum(sizes[1:]))])
 
 
 class AdamW:
@@ -181,6 +199,13 @@ class AdamW:
         p = p - lr decay p - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
 
     Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 2019.
+
+    Args:
+        flat: the parameters, (rows, columns).
+        weights: how many columns decay.
+        rates: learning rate of every row, (rows, 1).
+        decays: decay of every row, (rows, 1).
+        betas: b1 and b2.
     """
 
     def __init__(
@@ -191,22 +216,16 @@ class AdamW:
         decays: Tensor,
         betas: tuple[float, float] = (0.9, 0.999),
     ) -> None:
-        self.flat, self.weights, self.rates, self.decays, self.betas = (
-            flat,
-            weights,
-            rates,
-            decays,
-            betas,
-        )
-        self.first, self.second, self.room = (torch.zeros_like(flat) for _ in range(3))
+        self.flat, self.weights, self.betas = flat, weights, betas
+        self.rates, self.decays = rates, decays
+        self.first, self.second, self.buffer = (torch.zeros_like(flat) for _ in range(3))
 
     def plan(self, shares: Sequence[float]) -> Tensor:
         """What changes from step to step, (steps, 3): the rate, as a share of the members' rates;
         sqrt(c2); sqrt(c2) / c1, where c = 1 - b^t."""
         first, second = (1 - np.power(beta, np.arange(1, len(shares) + 1)) for beta in self.betas)
-        return self.flat.new_tensor(
-            np.stack([np.asarray(shares), np.sqrt(second), np.sqrt(second) / first], 1)
-        )
+        columns = [np.asarray(shares), np.sqrt(second), np.sqrt(second) / first]
+        return self.flat.new_tensor(np.stack(columns, 1))
 
     @torch.no_grad()
     def step(self, grad: Tensor, now: Tensor) -> None:
@@ -216,47 +235,44 @@ class AdamW:
         self.second.mul_(self.betas[1]).addcmul_(grad, grad, value=1 - self.betas[1])
         # sqrt(v / c) + eps = (sqrt(v) + eps sqrt(c)) / sqrt(c): the corrections need no pass of
         # their own.
-        torch.sqrt(self.second, out=self.room).add_(1e-8 * now[1])
-        torch.div(self.first, self.room, out=self.room)
+        torch.sqrt(self.second, out=self.buffer).add_(1e-8 * now[1])
+        torch.div(self.first, self.buffer, out=self.buffer)
         self.flat[:, : self.weights].mul_(1 - rates * self.decays)
-        self.flat.addcmul_(self.room, rates * now[2], value=-1.0)
+        self.flat.addcmul_(self.buffer, rates * now[2], value=-1.0)
 
 
 @dataclass(frozen=True)
 class TrainedStack:
+    """Networks that have learned.
+
+    Args:
+        stack: the networks.
+        classes: of every member, how many classes it tells apart; 0 for a number.
+        scales: of every member, mean and deviation of its number; of no use for classes.
+    """
+
     stack: Stack
-    kinds: tuple[int, ...]
-    """Of every member, how many classes it tells apart; 0 for a number."""
+    classes: tuple[int, ...]
     scales: tuple[tuple[float, float], ...]
-    """Of every member, mean and deviation of its number; of no use for classes."""
 
-    def answers(self, member: int, x: Tensor) -> Array:
-        """Probabilities (n, classes), or guesses of a number (n,), float64."""
-        return self.only(member).all(x)[0]
-
-    def all(self, x: Tensor) -> list[Array]:
-        """The answers of every member."""
+    def answers(self, x: Tensor) -> list[Array]:
+        """Of every member: probabilities (n, classes), or guesses of a number (n,), float64."""
         out = self.stack.outputs(x).double().cpu()
-        return [self._read(k, own) for k, own in enumerate(out)]
+        return [
+            np.asarray(one[:classes].softmax(0).T if classes else one[0] * deviation + mean)
+            for one, classes, (mean, deviation) in zip(out, self.classes, self.scales, strict=True)
+        ]
 
-    def only(self, member: int) -> TrainedStack:
-        return TrainedStack(
-            self.stack.only([member]), (self.kinds[member],), (self.scales[member],)
-        )
-
-    def _read(self, member: int, out: Tensor) -> Array:
-        mean, deviation = self.scales[member]
-        if not self.kinds[member]:
-            return np.asarray(out[0] * deviation + mean)
-        return np.asarray(out[: self.kinds[member]].softmax(0).T)
+    def member(self, which: int) -> TrainedStack:
+        """A stack of this member alone."""
+        stack = self.stack.members([which])
+        return TrainedStack(stack, (self.classes[which],), (self.scales[which],))
 
 
 def train_stack(
     draw: Callable[[], Tensor],
-    targets: Sequence[Array],
-    kinds: Sequence[int],
+    targets: Sequence[Target],
     select_x: Tensor,
-    select_targets: Sequence[Array],
     members: Sequence[Member],
     *,
     hidden: Sequence[int] = (256,),
@@ -269,84 +285,90 @@ def train_stack(
 ) -> tuple[TrainedStack, list[float]]:
     """Every member's best state along one training, and how well it ranks the *select* people.
 
-    `draw` gives all records as vectors (n, d), and is called once in every epoch: noise is fresh
-    each time. Targets are codes (-1 where missing) with so many `kinds` of them, or numbers (NaN
-    where missing) of kind 0. `least` is the fewest steps: with few records there are more epochs.
-    Order and dropout follow from `seed`, whoever the members are.
+    Args:
+        draw: gives all records as vectors (n, d), and is called once in every epoch: noise is fresh
+            each time.
+        targets: what members may have to guess.
+        select_x: vectors of the *select* people.
+        members: the networks to train.
+        hidden: widths of the hidden layers.
+        dropout: share of units that are left out in training.
+        epochs: passes over the records.
+        least: fewest steps: with few records there are more epochs.
+        batch: records in a batch.
+        seed: of the order of records and of dropout, whoever the members are.
+        tick: is called with the share that is done.
     """
-    x = draw()
-    own = tuple(kinds[member.target] for member in members)
-    stack = Stack(x.shape[1], hidden, max(*own, 1), [member.seed for member in members], x)
-    scales = tuple((0.0, 1.0) if kinds[m.target] else spread(targets[m.target]) for m in members)
-    losses = _losses(targets, kinds, [m.target for m in members], x)
-    optimiser = AdamW(
-        stack.flat,
-        stack.weights,
-        x.new_tensor([[m.lr] for m in members]),
-        x.new_tensor([[m.decay] for m in members]),
-    )
-    layers = [layer.detach().requires_grad_() for layer in stack.layers()]
-    size = max(2, min(batch, len(x) // 4))
-    steps = max(1, len(x) // size)
-    epochs = max(epochs, math.ceil(least / steps))
-    judged = {*np.linspace(0, epochs - 1, min(epochs, JUDGED)).astype(int).tolist()}
-    order, dice = torch.Generator().manual_seed(seed), torch.Generator(x.device).manual_seed(seed)
-    kept, best = stack.only(range(len(members))), [-math.inf] * len(members)
-
-    def learn(some: Tensor, chosen: Tensor, now: Tensor) -> None:
-        loss = losses(stack.learn(some, layers, dropout, dice), chosen)
-        grads = torch.autograd.grad(loss.sum(), layers)
-        grad = torch.cat([part.flatten(1) for part in grads], dim=1)
-        # Rows do not mix, so a member that has diverged is held still without a word to the others.
-        grad.masked_fill_(~loss.detach().isfinite()[:, None], 0.0)
-        optimiser.step(grad, now)
-
-    step, total = Replayed(learn, dice), epochs * steps
-    plan = optimiser.plan([cycle((done + 1) / total) for done in range(total)])
+    x, own = draw(), [targets[member.target] for member in members]
+    classes = tuple(target.classes for target in own)
+    stack = Stack.start(x.shape[1], hidden, max(*classes, 1), [m.seed for m in members], x)
+    scales = [(0.0, 1.0) if t.classes else mean_and_deviation(t.labels) for t in own]
+    now = TrainedStack(stack, classes, tuple(scales))
+    best, best_scores = stack.members(range(len(members))), [-math.inf] * len(members)
+    size, steps, epochs, judged = Schedule.of(len(x), batch, epochs, least)
+    step, plan = _training(stack, targets, members, x, dropout, seed, epochs * steps)
+    order = torch.Generator().manual_seed(seed)
     for epoch in range(epochs):
         x = x if epoch == 0 else draw()
-        rows = torch.randperm(len(x), generator=order).to(x.device)
+        shuffled = torch.randperm(len(x), generator=order).to(x.device)
         with _tf32(x.device):
-            for done, chosen in enumerate(torch.split(rows[: steps * size], size)):
-                step(x[chosen], chosen, plan[epoch * steps + done])
+            for done, rows in enumerate(torch.split(shuffled[: steps * size], size)):
+                step(x[rows], rows, plan[epoch * steps + done])
         if epoch in judged:
-            now = TrainedStack(stack, own, scales).all(select_x)
-            scores = [
-                _score(select_targets[m.target], answers)
-                for m, answers in zip(members, now, strict=True)
-            ]
-            better = [k for k, score in enumerate(scores) if score > best[k]]
-            for mine, its in zip(kept.state, stack.state, strict=True):
-                mine[better] = its[better]
-            best = [max(pair) for pair in zip(best, scores, strict=True)]
+            scores = list(map(_score, own, now.answers(select_x)))
+            better = [k for k, score in enumerate(scores) if score > best_scores[k]]
+            for kept, present in zip(best.state, stack.state, strict=True):
+                kept[better] = present[better]
+            best_scores = [max(pair) for pair in zip(best_scores, scores, strict=True)]
         tick((epoch + 1) / epochs)
-    return TrainedStack(kept, own, scales), best
+    return TrainedStack(best, classes, now.scales), best_scores
+
+
+def _training(
+    stack: Stack,
+    targets: Sequence[Target],
+    members: Sequence[Member],
+    like: Tensor,
+    dropout: float,
+    seed: int,
+    total: int,
+) -> tuple[Replayed, Tensor]:
+    """A step of training, which takes vectors, their rows and a line of the plan; and the plan of
+    all steps."""
+    rates = like.new_tensor([[member.lr] for member in members])
+    decays = like.new_tensor([[member.decay] for member in members])
+    optimiser = AdamW(stack.flat, stack.weights, rates, decays)
+    losses = _losses(targets, [member.target for member in members], like)
+    layers = [layer.detach().requires_grad_() for layer in stack.layers()]
+    random = torch.Generator(like.device).manual_seed(seed)
+
+    def learn(some: Tensor, rows: Tensor, line: Tensor) -> None:
+        loss = losses(stack.forward(some, layers, dropout, random), rows)
+        grads = torch.autograd.grad(loss.sum(), layers)
+        grad = torch.cat([part.flatten(1) for part in grads], dim=1)
+        # Rows do not mix, so a member that has diverged is held still without touching the others.
+        grad.masked_fill_(~loss.detach().isfinite()[:, None], 0.0)
+        optimiser.step(grad, line)
+
+    plan = optimiser.plan([one_cycle((done + 1) / total) for done in range(total)])
+    return Replayed(learn, random), plan
 
 
 def _losses(
-    targets: Sequence[Array], kinds: Sequence[int], which: Sequence[int], like: Tensor
+    targets: Sequence[Target], which: Sequence[int], like: Tensor
 ) -> Callable[[Tensor, Tensor], Tensor]:
     """From outputs (members, outputs, records) and the records' rows to every member's mean loss
-    over labels that are there.
+    over labels that are present.
 
     Cross-entropy over the member's own classes, squared error of a standardised number. Both are
     written for all members: to the one a number is a class that is missing everywhere, to the other
     a class is a missing number.
     """
-    none = np.full(len(targets[0]), np.nan)
-    codes = (
-        _columns(
-            [none if kind == 0 else target for target, kind in zip(targets, kinds, strict=True)], -1
-        )
-        .long()
-        .to(like.device)
-    )
-    numbers = _columns(
-        [none if kind else _standard(target) for target, kind in zip(targets, kinds, strict=True)],
-        np.nan,
-    ).to(like)
-    member = torch.tensor(which, device=like.device)
-    own = torch.tensor(kinds, device=like.device)[member]
+    none = np.full(len(targets[0].labels), np.nan)
+    codes = _rows([t.labels if t.classes else none for t in targets], -1).long().to(like.device)
+    numbers = _rows([none if t.classes else _standardised(t.labels) for t in targets], np.nan)
+    numbers, member = numbers.to(like), torch.tensor(which, device=like.device)
+    own = torch.tensor([target.classes for target in targets], device=like.device)[member]
     absent = torch.arange(int(max(*own, 1)), device=like.device) >= own.clamp(min=1)[:, None]
     absent = torch.zeros_like(absent, dtype=like.dtype).masked_fill_(absent, -math.inf)[:, :, None]
 
@@ -357,34 +379,31 @@ def _losses(
 
     def of_numbers(out: Tensor, rows: Tensor) -> Tensor:
         wanted = numbers[:, rows][member]
-        there = wanted.isfinite()
-        each = torch.where(there, out[:, 0] - wanted.nan_to_num(), 0.0).square()
-        return each.sum(1) / there.sum(1).clamp(min=1)
+        present = wanted.isfinite()
+        each = torch.where(present, out[:, 0] - wanted.nan_to_num(), 0.0).square()
+        return each.sum(1) / present.sum(1).clamp(min=1)
 
     if all(own):
         return of_classes
-    return (
-        of_numbers
-        if not any(own)
-        else lambda out, rows: of_classes(out, rows) + of_numbers(out, rows)
-    )
+    if not any(own):
+        return of_numbers
+    return lambda out, rows: of_classes(out, rows) + of_numbers(out, rows)
 
 
-def _columns(targets: Sequence[Array], missing: float) -> Tensor:
-    """Targets as rows (targets, n), with one sign for what is missing."""
-    return torch.stack(
-        [torch.as_tensor(np.where(known(target), target, missing)) for target in targets]
-    )
+def _rows(labels: Sequence[Array], missing: float) -> Tensor:
+    """Labels as rows (targets, n), with one sign for what is missing."""
+    return torch.stack([torch.as_tensor(np.where(has_label(y), y, missing)) for y in labels])
 
 
-def _standard(target: Array) -> Array:
-    mean, deviation = spread(target)
-    return (target - mean) / deviation
+def _standardised(labels: Array) -> Array:
+    mean, deviation = mean_and_deviation(labels)
+    return (labels - mean) / deviation
 
 
-def _score(truth: Array, answers: Array) -> float:
+def _score(target: Target, answers: Array) -> float:
     """A member that has diverged is never the best."""
-    return rank(truth, answers) if np.isfinite(answers).all() else -math.inf
+    finite = np.isfinite(answers).all()
+    return ranking_score(target.select_labels, answers) if finite else -math.inf
 
 
 @contextmanager

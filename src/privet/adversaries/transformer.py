@@ -1,4 +1,4 @@
-"""A small transformer: over the words of a text, or over short stretches of a signal."""
+"""A small transformer: over the words of a text, or over short segments of a signal."""
 
 from __future__ import annotations
 
@@ -9,44 +9,40 @@ from typing import ClassVar, cast
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.adversaries.network import Standard, readable
-from privet.adversaries.network_training import Learned
-from privet.adversaries.recurrent import Words
+from privet.adversaries.network import StandardisedInput
+from privet.adversaries.network_training import NetworkAdversary
+from privet.adversaries.recurrent import WordVectors
 from privet.adversaries.view import View
-from privet.data.dataset import Attribute
 from privet.nets.transformer import HEADS, Encoder
 
-STRETCHES = 32
-"""About as many tokens a signal is cut into."""
+# A signal is cut into about as many tokens.
+SEGMENTS = 32
 
 
-class OfText(nn.Module):
-    def __init__(
-        self, view: View, outputs: int, size: int, layers: int, word_dropout: float, dropout: float
-    ) -> None:
+class TextTransformer(nn.Module):
+    """Word vectors, then an encoder."""
+
+    def __init__(self, words: WordVectors, encoder: Encoder) -> None:
         super().__init__()
-        self.words, self.encoder = (
-            Words(view, size, word_dropout),
-            Encoder(size, outputs, layers, dropout),
-        )
+        self.words, self.encoder = words, encoder
 
     def forward(self, z: Tensor) -> Tensor:
         x, where = self.words(z)
         return self.encoder(x, where)  # type: ignore[no-any-return]
 
 
-class OfSignal(nn.Module):
-    """Stretches of equal length, each laid flat and projected; the last is filled up with zeros."""
+class SignalTransformer(nn.Module):
+    """Segments of equal length, each laid flat and projected; the last is filled up with zeros."""
 
     def __init__(
         self, shape: Sequence[int], outputs: int, size: int, layers: int, dropout: float
     ) -> None:
         super().__init__()
         channels, time = shape
-        self.step = max(1, time // STRETCHES)
-        self.missing = -time % self.step
-        self.standard = Standard(channels)
-        self.cut = nn.Conv1d(channels, size, self.step, stride=self.step)
+        step = max(1, time // SEGMENTS)
+        self.missing = -time % step
+        self.standard = StandardisedInput(channels)
+        self.cut = nn.Conv1d(channels, size, step, stride=step)
         self.encoder = Encoder(size, outputs, layers, dropout)
 
     def forward(self, z: Tensor) -> Tensor:
@@ -55,7 +51,17 @@ class OfSignal(nn.Module):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transformer(Learned):
+class Transformer(NetworkAdversary):
+    """A transformer encoder on texts and signals. Settings of training are those of
+    `NetworkAdversary`.
+
+    Args:
+        layers: how many.
+        size: of a token.
+        word_dropout: share of words that are left out in training.
+        dropout: share of units that are left out in training.
+    """
+
     layers: int = 2
     size: int = 128
     word_dropout: float = 0.15
@@ -63,12 +69,14 @@ class Transformer(Learned):
     name: ClassVar[str] = "transformer"
     title: ClassVar[str] = "small transformer"
 
-    def suits(self, view: View, attribute: Attribute) -> bool:
-        return (view.is_text or view.is_series) and readable(attribute)
+    def takes(self, view: View) -> bool:
+        return view.is_text or view.is_series
 
     def build(self, view: View, outputs: int) -> nn.Module:
         # Heads divide the size, and sines and cosines come in pairs.
         size = max(4, round(self.size * self.width / HEADS)) * HEADS
         if view.is_text:
-            return OfText(view, outputs, size, self.layers, self.word_dropout, self.dropout)
-        return OfSignal(cast(Sequence[int], view.shape), outputs, size, self.layers, self.dropout)
+            words = WordVectors(view, size, self.word_dropout)
+            return TextTransformer(words, Encoder(size, outputs, self.layers, self.dropout))
+        shape = cast(Sequence[int], view.shape)
+        return SignalTransformer(shape, outputs, size, self.layers, self.dropout)

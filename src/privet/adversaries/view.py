@@ -1,5 +1,4 @@
-"""View: what a released record looks like from outside, which is all that decides who can attack
-it."""
+"""View: what a released record looks like from outside. It decides which adversaries can attack."""
 
 from __future__ import annotations
 
@@ -8,12 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class View:
+    """The form of released records.
+
+    Args:
+        shape: of one record; None for an axis whose length differs between records.
+        vocabulary: of word ids, how many words there are; None for other records.
+        step: where all values are whole multiples of one number, as in pictures: that number.
+    """
+
     shape: tuple[int | None, ...]
-    """Of one record; None for a free axis."""
     vocabulary: int | None = None
-    """For word ids: how many words there are."""
     step: float | None = None
-    """Where all values are whole multiples of one number, as in pictures: that number."""
 
     @property
     def is_text(self) -> bool:
@@ -29,3 +33,8 @@ class View:
     def is_series(self) -> bool:
         """Signals or their features: channels, time."""
         return len(self.shape) == 2 and not self.is_text
+
+    @property
+    def is_vector(self) -> bool:
+        """One vector of fixed length."""
+        return len(self.shape) == 1 and not self.is_text

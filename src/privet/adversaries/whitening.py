@@ -1,5 +1,5 @@
-"""Whitening: vectors turned so that all their directions vary alike, and none is too faint to be
-learned from."""
+"""Whitening: a linear map after which all directions of the vectors vary alike, so that none is too
+faint to be learned from."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+Transform = Callable[[Tensor], Tensor]
+"""From vectors (n, d) to vectors (n, d)."""
+
+# A direction whose variance, relative to the largest, is below this is rounding in float32.
 ROUNDING = 1e-10
-"""A direction whose variance is less than this, next to the largest, is rounding in float32."""
 
 
-def as_they_are(x: Tensor) -> Tensor:
-    """The other way to look at vectors: no turn at all."""
+def unchanged(x: Tensor) -> Tensor:
+    """The transform of whoever looks at standardised vectors as they are."""
     return x
 
 
-def whitening(x: Tensor) -> Callable[[Tensor], Tensor]:
+def whitening(x: Tensor) -> Transform:
     """A map learned on x (n, d), to be used on others: x -> (x - mean) U diag(l + s)^(-1/2), with
     covariance U diag(l) U'.
 
@@ -26,7 +29,8 @@ def whitening(x: Tensor) -> Callable[[Tensor], Tensor]:
     sample are faint by accident and would drown the others: s = mean(l) min(1, d / n)^8 keeps them
     down, and is nothing otherwise.
 
-    >>> x = torch.randn(1000, 3, generator=torch.Generator().manual_seed(0)) * torch.tensor([1.0, 1e-3, 30.0])
+    >>> x = torch.randn(1000, 3, generator=torch.Generator().manual_seed(0))
+    >>> x *= torch.tensor([1.0, 1e-3, 30.0])
     >>> bool((torch.cov(whitening(x)(x).T) - torch.eye(3)).abs().max() < 1e-2)
     True
     """
@@ -38,11 +42,10 @@ def whitening(x: Tensor) -> Callable[[Tensor], Tensor]:
     values, directions = torch.linalg.eigh(covariance)
     values = values.clamp(min=0)
     shrunk = values + values.mean() * min(1.0, d / n) ** 8
-    turn = directions / shrunk.clamp(min=max(float(values[-1]) * ROUNDING, 1e-30)).sqrt()
+    scaled = directions / shrunk.clamp(min=max(float(values[-1]) * ROUNDING, 1e-30)).sqrt()
 
-    def white(other: Tensor) -> Tensor:
-        return torch.cat(
-            [((part.double() - mean) @ turn).to(x.dtype) for part in torch.split(other, 8192)]
-        )
+    def whiten(other: Tensor) -> Tensor:
+        parts = torch.split(other, 8192)
+        return torch.cat([((part.double() - mean) @ scaled).to(x.dtype) for part in parts])
 
-    return white
+    return whiten

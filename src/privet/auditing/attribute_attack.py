@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from privet.adversaries.adversary import Adversary, Tick, Trained, known
+from privet.adversaries.adversary import Adversary, Tick, Trained, has_label
 from privet.adversaries.released import Released
 from privet.auditing.information_estimates import released_information
 from privet.data.dataset import Array, Attribute, Dataset
@@ -126,7 +126,7 @@ def reading(
     )
     groups: tuple[Group, ...] = ()
     sure = None
-    there = known(truth["test"])
+    there = has_label(truth["test"])
     if attribute.is_class:
         guesses = [guesses_of(truth["select"], a.select, a.test, attribute) for a in released]
         evidence["highest_of_all"] = highest_of(
@@ -157,7 +157,7 @@ def reading(
 def baselines(
     attribute: Attribute, role: Role, data: Dataset, utility: Sequence[str]
 ) -> dict[str, Figure]:
-    """What is known without the release: the most frequent value; and, of a private attribute, what
+    """What is has_label without the release: the most frequent value; and, of a private attribute, what
     the task's own label tells.
 
     Whoever serves a task must show its label, so a release that keeps it cannot hide more than that
@@ -204,7 +204,7 @@ def _groups(
         for name, other in test.attributes.items()
         if other.is_class and 2 <= other.classes <= MOST_GROUPS and name != attribute.name
     }
-    there = known(truth)
+    there = has_label(truth)
     told = {name: (codes[there], values) for name, (codes, values) in others.items()}
     found = by_group(truth[there], guesses[there], people[there], told, attribute)
     spread: dict[str, float] = {}

@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from privet.adversaries.adversary import Adversary, Tick, known
+from privet.adversaries.adversary import Adversary, Tick, has_label
 from privet.adversaries.decoder import rebuilt_release
-from privet.adversaries.inversion import invert_parts
+from privet.adversaries.inversion import TextPart, invert_parts
 from privet.adversaries.membership import membership
 from privet.adversaries.mlp import MLP, attack_all
-from privet.adversaries.network_training import Learned
+from privet.adversaries.network_training import NetworkAdversary
 from privet.adversaries.reidentification import reidentification
-from privet.auditing.attribute_attack import Attempt, Parts, asked, attempt, reading, see, strongest
+from privet.adversaries.released import released_parts
+from privet.auditing.attribute_attack import Attempt, Parts, asked, attempt, reading, strongest
 from privet.auditing.averaged_releases import averaged
 from privet.auditing.batteries import Battery, find_battery
 from privet.auditing.certify import certify_release, codes
@@ -156,10 +157,12 @@ class _Audit:
             raw_from, self.data, self.name, inputs, {name: self._role(name) for name in self.wanted}
         )
         names = [*self.wanted, *self.others]
-        self.parts = see(self.release, self.data, names, self.device)
+        self.parts = released_parts(self.release, self.data, names, self.device)
         identity = Release.identity(self.release.schema.plain)
         self.raw = (
-            see(identity, self.data, names, self.device) if raw and raw_from is None else None
+            released_parts(identity, self.data, names, self.device)
+            if raw and raw_from is None
+            else None
         )
         readings, models = self._contests(earlier, raw_from)
         rebuilt, reread = (
@@ -222,7 +225,7 @@ class _Audit:
 
     def _sources(self) -> dict[Source, Parts]:
         """What adversaries look at: released records, and raw ones where they are wanted and not
-        known from before."""
+        has_label from before."""
         sources: dict[Source, Parts] = {"released": self.parts}
         return {**sources, "raw": self.raw} if self.raw else sources
 
@@ -261,7 +264,9 @@ class _Audit:
                 if self._role(name) == "private":
                     first = plans[name, "released"][strongest([a.finding for a in released])]
                     for k in repeats:
-                        many = see(averaged(self.release, k), self.data, [name], self.device)
+                        many = released_parts(
+                            averaged(self.release, k), self.data, [name], self.device
+                        )
                         say = count(f"{first.title} reads {name} from the average of {k} releases")
                         others.append(
                             attempt(
@@ -313,7 +318,7 @@ class _Audit:
 
         def plan(source: Source, draws: bool, hosted: bool, length: float, one: Work) -> None:
             beside = small and not draws if self.device.type == "cpu" else hosted
-            if beside and not sources[source]["attack"].fresh:
+            if beside and not sources[source]["attack"].fresh_noise:
                 others.append((length, one))
             else:
                 first.append(one)
@@ -324,8 +329,8 @@ class _Audit:
                 # Networks draw from torch's own generator. Batteries name quick adversaries first.
                 plan(
                     source,
-                    isinstance(adversary, Learned),
-                    adversary.hosted,
+                    isinstance(adversary, NetworkAdversary),
+                    adversary.on_cpu,
                     place,
                     partial(work, name, source, place, say),
                 )
@@ -346,7 +351,10 @@ class _Audit:
         if others:
             ready(self.device)
             for seen in (
-                seen for parts in sources.values() for seen in parts.values() if not seen.fresh
+                seen
+                for parts in sources.values()
+                for seen in parts.values()
+                if not seen.fresh_noise
             ):
                 seen.vectors()  # now, once, and not by both lanes
         two_lanes(first, [one for _, one in sorted(others, key=lambda pair: -pair[0])])
@@ -386,7 +394,7 @@ class _Audit:
         made.sort(key=lambda pair: -pair[1].select)
         again: dict[str, list[Finding]] = {}
         if self.battery.reread and self.data.modality == "image":
-            parts = see(
+            parts = released_parts(
                 rebuilt_release(made[0][1], self.release),
                 self.data,
                 list(self.private),
@@ -418,12 +426,13 @@ class _Audit:
             )
         return [
             invert_parts(
-                {part: seen.vectors() for part, seen in parts.items()},
-                {part: lines[seen.data.rows] for part, seen in parts.items()},
-                {part: seen.people for part, seen in parts.items()},
-                where=self.data.name,
+                {
+                    part: TextPart(seen.vectors(), lines[seen.data.rows], seen.people)
+                    for part, seen in parts.items()
+                },
+                self.data.name,
+                f"words from {source} vectors",
                 seed=self.seed,
-                title=f"words from {source} vectors",
             )
             for source, parts in self._sources().items()
         ]
@@ -492,7 +501,9 @@ class _Audit:
         raw = (
             (
                 self.raw
-                or see(Release.identity(self.release.schema.plain), self.data, [], self.device)
+                or released_parts(
+                    Release.identity(self.release.schema.plain), self.data, [], self.device
+                )
             )["test"]
             .vectors()
             .cpu()
@@ -568,7 +579,7 @@ class _Audit:
                 if not group.is_class:
                     continue
                 codes = test.labels(by)
-                there = known(truth) & known(codes)
+                there = has_label(truth) & has_label(codes)
                 raw = guesses["raw"][there] if "raw" in guesses else None
                 one = fairness(
                     task,
@@ -593,4 +604,4 @@ def _worth_guessing(attribute: Attribute, data: Dataset) -> bool:
     labels = data.labels[attribute.name][data.part_of == PARTS.index("attack")]
     if attribute.kind in ("identity", "mask") or attribute.classes > MOST_CLASSES:
         return False
-    return len(np.unique(labels[known(labels)])) > 1
+    return len(np.unique(labels[has_label(labels)])) > 1

@@ -6,24 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from privet.adversaries.adversary import Adversary
-from privet.adversaries.boosting import TUNED, Boosting
-from privet.adversaries.convolutional import VCL19, Default, ResCL
+from privet.adversaries.convolutional import VCL19, ResCL, Table1Classifier
 from privet.adversaries.coordinate_pairs import Pairs
-from privet.adversaries.decoder import Decoder
-from privet.adversaries.forest import Forest
+from privet.adversaries.decoder import ReversedExtractor
 from privet.adversaries.kernel import Kernel
-from privet.adversaries.logistic import Logistic
+from privet.adversaries.linear import SVM, Logistic
 from privet.adversaries.low_bits import Bits
 from privet.adversaries.mlp import MLP
 from privet.adversaries.neighbours import Neighbours
-from privet.adversaries.network import Deep
+from privet.adversaries.network import ResidualMLP
 from privet.adversaries.quadratic import Quadratic
 from privet.adversaries.rebuilder import Rebuilder
 from privet.adversaries.recurrent import Recurrent
 from privet.adversaries.registry import ADVERSARIES
 from privet.adversaries.resnet import ResNet
-from privet.adversaries.svm import SVM
 from privet.adversaries.transformer import Transformer
+from privet.adversaries.trees import TUNED, Boosting, Forest
 from privet.adversaries.view import View
 from privet.core.errors import unknown
 from privet.data.dataset import Attribute
@@ -33,7 +31,7 @@ from privet.data.dataset import Attribute
 class Battery:
     """A set of attackers for `privet.audit`. Anyone can build one, or extend one of Privet's.
 
-    >>> from privet.adversaries.logistic import Logistic
+    >>> from privet.adversaries.linear import Logistic
     >>> mine = Battery((Logistic(),), name="only logistic")
     >>> len(BATTERIES["quick"].plus(Logistic(strengths=(1.0,))).adversaries)
     10
@@ -43,7 +41,7 @@ class Battery:
     """Read private attributes and tasks; those that suit the released records are used."""
     scouts: tuple[MLP, ...] = ()
     """Read every attribute that nobody declared, all at once."""
-    decoders: tuple[Decoder | Rebuilder, ...] = ()
+    decoders: tuple[ReversedExtractor | Rebuilder, ...] = ()
     """Rebuild records from released ones."""
     averages: tuple[int, ...] = ()
     """How many releases of one record to average, where releases are noisy."""
@@ -93,7 +91,7 @@ BATTERIES: dict[str, Battery] = {
             Recurrent(epochs=6, least=150, batch=64, rates=(3e-3,), width=0.25),
         ),
         (MLP(shapes=((64,),), epochs=8, whites=(False,)),),
-        (Decoder(epochs=4, width=0.125),),
+        (ReversedExtractor(epochs=4, width=0.125),),
         averages=(16,),
         reread=False,
         name="quick",
@@ -127,14 +125,14 @@ BATTERIES: dict[str, Battery] = {
             Pairs(),
             MLP(),
             Bits(),
-            Default(),
+            Table1Classifier(),
             ResCL(),
             Recurrent(),
             Transformer(),
-            Deep(epochs=12),
+            ResidualMLP(epochs=12),
         ),
         (MLP(shapes=((),), epochs=10), MLP(shapes=((128,),), epochs=15)),
-        (Decoder(epochs=15), Rebuilder()),
+        (ReversedExtractor(epochs=15), Rebuilder()),
         averages=(4, 16),
         estimates=True,
         name="standard",
@@ -151,16 +149,16 @@ BATTERIES: dict[str, Battery] = {
             Pairs(singles=64, pairs=64, rounds=150),
             MLP(finalists=48),
             Bits(),
-            Default(rates=(3e-4, 1e-3)),
+            Table1Classifier(rates=(3e-4, 1e-3)),
             VCL19(rates=(3e-4, 1e-3)),
             ResCL(rates=(1e-3, 3e-3), epochs=25),
             ResNet(rates=(1e-3, 3e-3), epochs=25),
             Recurrent(rates=(1e-3, 3e-3)),
             Transformer(rates=(3e-4, 1e-3)),
-            Deep(rates=(3e-4, 1e-3, 3e-3), epochs=40),
+            ResidualMLP(rates=(3e-4, 1e-3, 3e-3), epochs=40),
         ),
         (MLP(shapes=((),), epochs=10), MLP(shapes=((256, 256),), epochs=20)),
-        (Decoder(epochs=30), Rebuilder()),
+        (ReversedExtractor(epochs=30), Rebuilder()),
         averages=(4, 16, 64),
         estimates=True,
         name="strong",

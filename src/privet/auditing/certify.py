@@ -410,9 +410,10 @@ def _served(
     import pandas as pd
 
     from privet.adversaries.adversary import silent
-    from privet.adversaries.boosting import Boosting
-    from privet.adversaries.logistic import Logistic
-    from privet.auditing.attribute_attack import attempt, see
+    from privet.adversaries.linear import Logistic
+    from privet.adversaries.released import released_parts
+    from privet.adversaries.trees import Boosting
+    from privet.auditing.attribute_attack import attempt
 
     names, shape = [f"code {i}" for i in range(table.shape[1])], table.shape[1:]
     coded = replace(
@@ -430,7 +431,7 @@ def _served(
     schema = TableSchema(tuple(Column(name) for name in names))
     noisy = Release(schema, ("code", {}), module(Identity(shape), sigma), law, {"private": []})
     torch.manual_seed(seed)
-    parts = see(noisy, coded, utility, device)
+    parts = released_parts(noisy, coded, utility, device)
     found = {}
     for name in utility:
         attribute = data.attribute(name)

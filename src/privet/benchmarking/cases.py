@@ -18,7 +18,7 @@ from PIL import Image
 
 from privet.adversaries import released as cached
 from privet.adversaries.mlp import MLP
-from privet.adversaries.stacked_mlps import Member, train_stack
+from privet.adversaries.stacked_mlps import Member, Target, train_stack
 from privet.benchmarking.ratios import Case, Work
 from privet.core.parallel_map import cores, in_order
 from privet.data.portraits.source import portraits
@@ -177,10 +177,8 @@ def stacked(folder: Path, records: int = 4000, length: int = 64) -> tuple[Work, 
     def train(some: list[Member]) -> None:
         train_stack(
             lambda: x,
-            [y],
-            [2],
+            [Target(y, 2, truth)],
             other,
-            [truth],
             some,
             hidden=(128,),
             dropout=0.1,
@@ -219,7 +217,7 @@ def features(folder: Path, passes: int = 8) -> tuple[Work, Work]:
     )
 
     def look(held: bool) -> None:
-        with nullcontext() if held else mock.patch.object(cached, "room", lambda _device: 0.0):
+        with nullcontext() if held else mock.patch.object(cached, "storage", lambda _device: 0.0):
             seen = cached.Released(release, data.part("attack"), ["beard"], torch.device("cpu"))
             for seed in range(passes):
                 for _ in seen.batches(64, seed):

@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from privet.adversaries.raw_classifiers import shelf
+from privet.adversaries.raw_classifiers import cache_folder
 from privet.auditing.audit import audit
 from privet.auditing.raw_figures import given_inputs
 from privet.core.errors import PrivetError
@@ -140,7 +140,7 @@ def do(job: Mapping[str, Any]) -> None:
     if job["do"] == "learn":
         learn(cell, folder, job["device"])
         return
-    with shelf(
+    with cache_folder(
         folder.parent.parent / "lessons"
     ):  # the raw cell's networks are where the others' start
         if cell.is_raw:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from privet.adversaries.decoder import TrainedDecoder
 from privet.adversaries.rebuilder import Rebuilder
-from privet.auditing.attribute_attack import see
+from privet.adversaries.released import released_parts
 from privet.core.errors import PrivetError
 from privet.core.files import write_bytes
 from privet.data.schema import ImageSchema
@@ -55,7 +55,7 @@ def learn_decoder(
             "What could be rebuilt is shown of pictures only, and this release does not take plain pictures."
         )
     where = pick(device)
-    parts = see(loaded, data, [], where)
+    parts = released_parts(loaded, data, [], where)
     attacker = Rebuilder(epochs=1, least=steps, width=width)
     found, trained = attacker.attack(
         parts["attack"], parts["select"], parts["test"], loaded.schema, seed, progress

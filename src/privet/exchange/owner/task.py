@@ -20,11 +20,10 @@ import pyarrow.parquet as pq
 import torch
 from onnx import helper, numpy_helper
 
-from privet.adversaries.adversary import known
+from privet.adversaries.adversary import has_label
 from privet.adversaries.mlp import MLP, TrainedMLP
-from privet.adversaries.released import Released
-from privet.adversaries.stacked_mlps import TINY
-from privet.auditing.attribute_attack import see
+from privet.adversaries.released import Released, released_parts
+from privet.adversaries.stacked_mlps import EPSILON
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder, write_bytes, write_text
 from privet.data.dataset import Array, Attribute
@@ -76,7 +75,7 @@ def _train(data: Path, label: str, out: Path, seed: int, words: int | None) -> T
     attribute = dataset.attribute(label)
     if attribute.kind not in ("binary", "categorical", "number"):
         raise PrivetError(f"'{label}' is a {attribute.kind}; a task is a class or a number.")
-    there = int(known(dataset.labels[label]).sum())
+    there = int(has_label(dataset.labels[label]).sum())
     if there < LEAST:
         raise PrivetError(
             f"{there} records have an answer to '{label}', and at least {LEAST} are needed."
@@ -84,7 +83,7 @@ def _train(data: Path, label: str, out: Path, seed: int, words: int | None) -> T
     dataset.require_labels([label], "task", "attack")
     undo = writable_folder(out)
     try:
-        parts = see(release, dataset, [label], torch.device("cpu"))
+        parts = released_parts(release, dataset, [label], torch.device("cpu"))
         rows = {name: _rows(part) for name, part in parts.items()}
         graphs = {
             "boosting": _boosting(parts["attack"], rows["attack"], attribute, seed),
@@ -105,7 +104,7 @@ def _train(data: Path, label: str, out: Path, seed: int, words: int | None) -> T
             )
             tried[name] = on_select, score, plain
         best = max(tried, key=lambda name: tried[name][0])
-        sizes = {name: int(known(labels).sum()) for name, labels in truth.items()}
+        sizes = {name: int(has_label(labels).sum()) for name, labels in truth.items()}
         task = Task(
             label,
             attribute.values,
@@ -136,7 +135,7 @@ def _boosting(seen: Released, rows: Array, attribute: Attribute, seed: int) -> b
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     labels = seen.labels(attribute.name)
-    there = known(labels)
+    there = has_label(labels)
     if attribute.is_class and len(np.unique(labels[there])) != attribute.classes:
         raise PrivetError(
             f"Some answers to '{attribute.name}' were given by nobody among the people to learn from: collect more."
@@ -175,7 +174,10 @@ def _graph(trained: TrainedMLP, seen: Released, attribute: Attribute) -> bytes:
     size = int(np.prod(shape))
     ask = torch.cat([torch.zeros(1, size), torch.eye(size)])
     vectors = torch.cat(
-        [trained.turn(seen.flattening(part.reshape(-1, *shape))) for part in torch.split(ask, 512)]
+        [
+            trained.transform(seen.flattening(part.reshape(-1, *shape)))
+            for part in torch.split(ask, 512)
+        ]
     ).double()
     turn, shift = (vectors[1:] - vectors[0]).T, vectors[0]
     stack = trained.stack.stack
@@ -184,7 +186,7 @@ def _graph(trained: TrainedMLP, seen: Released, attribute: Attribute) -> bytes:
     for k in range(depth):
         weight, bias = layers[k][0], layers[depth + k][0, :, 0]
         if k < depth - 1:
-            scale = (stack.variances[k][0].double() + TINY).rsqrt()
+            scale = (stack.variances[k][0].double() + EPSILON).rsqrt()
             weight, bias = weight * scale, bias - stack.means[k][0, :, 0].double() * scale[:, 0]
         elif attribute.is_class:
             weight, bias = weight[: attribute.classes], bias[: attribute.classes]

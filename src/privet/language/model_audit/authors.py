@@ -24,15 +24,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from privet.adversaries.adversary import Adversary, rank
-from privet.adversaries.boosting import Boosting
-from privet.adversaries.forest import Forest
+from privet.adversaries.adversary import Adversary, ranking_score
 from privet.adversaries.kernel import Kernel
-from privet.adversaries.logistic import Logistic
+from privet.adversaries.linear import Logistic
 from privet.adversaries.mlp import MLP
 from privet.adversaries.neighbours import Neighbours
 from privet.adversaries.quadratic import Quadratic
 from privet.adversaries.released import Released
+from privet.adversaries.trees import Boosting, Forest
 from privet.data.dataset import Array, Attribute, Dataset
 from privet.data.schema import Column, TableSchema
 from privet.evidence.figures import Figure
@@ -98,7 +97,7 @@ def identify_authors(
     truth = {role: _by_text(states[role], attribute)[0] for role in ("select", "test")}
     attempts = []
     for title, learned_from, select, test in _attempts(states, attribute, adversaries, seed):
-        score = rank(truth["select"], _by_text(states["select"], attribute, select)[1])
+        score = ranking_score(truth["select"], _by_text(states["select"], attribute, select)[1])
         guesses = _by_text(states["test"], attribute, test)[1].argmax(1)
         attempts.append((score, learned_from, title, guesses))
     _, learned_from, best, guesses = max(attempts, key=lambda attempt: attempt[0])
