@@ -38,7 +38,7 @@ import numpy as np
 import pandas as pd
 
 import privet
-from privet.adversaries.logistic import Logistic
+from privet.adversaries.linear import Logistic
 
 class Half(privet.Noisy):
     """Twice the noise of `noisy`."""

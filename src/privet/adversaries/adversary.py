@@ -45,8 +45,8 @@ class Trained(Protocol):
 class TrainedFunction:
     """A trained adversary that is one function.
 
-    Args:
-        answers: from released records to probabilities (n, classes), or to guesses (n,) of a
+    Parameters:
+        answers: From released records to probabilities (n, classes), or to guesses (n,) of a
             number, float64, in the order of the data.
     """
 
@@ -95,9 +95,9 @@ class Adversary(ABC):
     True
 
     Attributes:
-        name: a word, for tables and files.
-        title: what people call it.
-        on_cpu: whether it learns on the CPU even where there is a GPU. It then does so while
+        name: A word, for tables and files.
+        title: What people call it.
+        on_cpu: Whether it learns on the CPU even where there is a GPU. It then does so while
             networks learn on the GPU.
     """
 
@@ -120,12 +120,12 @@ class Adversary(ABC):
     ) -> Trained:
         """Learn to read `attribute` from `seen`, released records of the *attack* people.
 
-        Args:
-            seen: released records of the *attack* people, and their labels.
-            select: the same of the *select* people, to choose among settings by.
-            attribute: what to guess.
-            seed: of everything that is random.
-            tick: is called with the share of the work that is done.
+        Parameters:
+            seen: Released records of the *attack* people, and their labels.
+            select: The same of the *select* people, to choose among settings by.
+            attribute: What to guess.
+            seed: Of everything that is random.
+            tick: Is called with the share of the work that is done.
         """
 
 

@@ -29,10 +29,10 @@ CUT = 5.0
 class Pairs(ScikitLearnAdversary):
     """Boosting on the coordinates, and pairs of coordinates, that depend on the attribute most.
 
-    Args:
-        singles: how many coordinates to keep.
-        pairs: how many pairs to keep.
-        rounds: rounds of boosting.
+    Parameters:
+        singles: How many coordinates to keep.
+        pairs: How many pairs to keep.
+        rounds: Rounds of boosting.
     """
 
     singles: int = 24

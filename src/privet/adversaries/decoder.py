@@ -47,11 +47,11 @@ from privet.train.cuda_graph import Replayed, adamw, descend, set_rate
 class TrainedDecoder:
     """A decoder that has learned.
 
-    Args:
-        net: from released records to pictures in 0..255, to numbers, or to scores of words.
-        schema: of the records that it rebuilds.
-        view: the form of the released records.
-        select: how close it comes on *select*, by the measure of `Rebuilt.value`; the decoder to
+    Parameters:
+        net: From released records to pictures in 0..255, to numbers, or to scores of words.
+        schema: Of the records that it rebuilds.
+        view: The form of the released records.
+        select: How close it comes on *select*, by the measure of `Rebuilt.value`; the decoder to
             believe is the one with the most.
     """
 
@@ -87,18 +87,18 @@ class Reconstruction(ABC):
     """What all decoders share: how they learn, and how they are judged. Noise is fresh in every
     epoch.
 
-    Args:
-        epochs: passes over the records.
-        least: fewest steps: with few records there are more epochs.
-        batch: records in a batch.
-        lr: learning rate.
-        decay: weight decay of AdamW; without any it is Adam.
-        width: factor on layer sizes.
-        shown: how many records to show beside what was made of them.
+    Parameters:
+        epochs: Passes over the records.
+        least: Fewest steps: with few records there are more epochs.
+        batch: Records in a batch.
+        lr: Learning rate.
+        decay: Weight decay of AdamW; without any it is Adam.
+        width: Factor on layer sizes.
+        shown: How many records to show beside what was made of them.
 
     Attributes:
-        name: a word, for tables and files.
-        title: what people call it.
+        name: A word, for tables and files.
+        title: What people call it.
     """
 
     epochs: int = 10

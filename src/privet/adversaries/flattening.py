@@ -32,11 +32,11 @@ class Flattening:
     its principal directions (randomised SVD, Halko, Martinsson and Tropp, SIAM Review 53 (2011),
     217-288).
 
-    Args:
-        view: the form of the released records.
-        columns: which coordinates vary, or which words are frequent.
-        mean: of each of these columns.
-        deviation: of each of these columns.
+    Parameters:
+        view: The form of the released records.
+        columns: Which coordinates vary, or which words are frequent.
+        mean: Of each of these columns.
+        deviation: Of each of these columns.
         directions: (columns, LONGEST), each divided by the deviation along it; None for vectors
             that are short enough.
     """

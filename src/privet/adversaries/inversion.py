@@ -47,10 +47,10 @@ THRESHOLDS = np.linspace(0.02, 0.9, 45)
 class TextPart(NamedTuple):
     """Embeddings of one part, their texts and their people.
 
-    Args:
+    Parameters:
         vectors: (n, d).
-        texts: one a vector.
-        people: the person of each.
+        texts: One a vector.
+        people: The person of each.
     """
 
     vectors: Tensor
@@ -107,16 +107,16 @@ def inversion(
     """Attack embeddings of the texts in `data`. Call it with raw and with released vectors to
     compare.
 
-    Args:
-        source: what makes the embeddings, as for `embed`.
-        data: a dataset of texts.
-        most: how many words are asked for: the most frequent ones of *attack*.
-        skip: how many of the most frequent words are left out.
-        epochs: passes over the texts.
-        seed: of everything that is random.
+    Parameters:
+        source: What makes the embeddings, as for `embed`.
+        data: A dataset of texts.
+        most: How many words are asked for: the most frequent ones of *attack*.
+        skip: How many of the most frequent words are left out.
+        epochs: Passes over the texts.
+        seed: Of everything that is random.
         device: cpu, cuda or auto.
-        shown: how many texts to show.
-        title: what the attack is called in the audit.
+        shown: How many texts to show.
+        title: What the attack is called in the audit.
     """
     if data.modality != "text":
         raise PrivetError(

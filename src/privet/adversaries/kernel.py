@@ -31,10 +31,10 @@ SHARPNESS = 8.0
 class Kernel(VectorAdversary):
     """Kernel ridge regression, on standardised and on whitened vectors.
 
-    Args:
-        features: how many random features, D.
-        widths: factors on the median distance to try.
-        ridges: penalties to try, relative to the mean square of a feature.
+    Parameters:
+        features: How many random features, D.
+        widths: Factors on the median distance to try.
+        ridges: Penalties to try, relative to the mean square of a feature.
     """
 
     features: int = 2048

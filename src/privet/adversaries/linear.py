@@ -22,9 +22,9 @@ from privet.data.dataset import Array, Attribute
 class Logistic(ScikitLearnAdversary):
     """Logistic regression; a number is guessed by ridge regression.
 
-    Args:
-        strengths: inverse strengths of the penalty to try (C of scikit-learn).
-        rounds: most iterations of the solver.
+    Parameters:
+        strengths: Inverse strengths of the penalty to try (C of scikit-learn).
+        rounds: Most iterations of the solver.
     """
 
     strengths: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0)
@@ -47,9 +47,9 @@ class Logistic(ScikitLearnAdversary):
 class SVM(ScikitLearnAdversary):
     """The linear border with the widest margin; a number is guessed by its regression form.
 
-    Args:
-        strengths: inverse strengths of the penalty to try (C of scikit-learn).
-        rounds: most iterations of the solver.
+    Parameters:
+        strengths: Inverse strengths of the penalty to try (C of scikit-learn).
+        rounds: Most iterations of the solver.
     """
 
     strengths: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0)

@@ -30,8 +30,8 @@ from privet.data.dataset import Array, Attribute
 class Bits(Adversary):
     """Boosting on the lowest bits of released whole numbers.
 
-    Args:
-        columns: how many bits, means and parities to keep.
+    Parameters:
+        columns: How many bits, means and parities to keep.
     """
 
     columns: int = 128

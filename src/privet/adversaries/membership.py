@@ -52,8 +52,8 @@ LogOdds = Callable[[Tensor], Array]
 class Group(NamedTuple):
     """Records of as many members as non-members.
 
-    Args:
-        data: the records.
+    Parameters:
+        data: The records.
         member: 1 where the record is of a member, else 0.
     """
 
@@ -64,9 +64,9 @@ class Group(NamedTuple):
 class ByPerson(NamedTuple):
     """One answer per person.
 
-    Args:
+    Parameters:
         member: 1 for a member, else 0.
-        odds: the log-odds that the adversary gives.
+        odds: The log-odds that the adversary gives.
     """
 
     member: Array

@@ -30,9 +30,9 @@ LAYER_NUMBERS = 2**24
 class TrainedMLP:
     """A perceptron that has learned.
 
-    Args:
-        stack: a stack of it alone.
-        transform: what it looks at, of standardised vectors.
+    Parameters:
+        stack: A stack of it alone.
+        transform: What it looks at, of standardised vectors.
     """
 
     stack: TrainedStack
@@ -81,21 +81,21 @@ class MLP(Adversary):
     is successive halving with one halving, after Jamieson and Talwalkar, Non-stochastic best arm
     identification and hyperparameter optimization, AISTATS 2016.
 
-    Args:
-        shapes: widths of the hidden layers to try; () is logistic regression.
-        rates: learning rates to try. They are wide apart: what is plain is learned best slowly, and
+    Parameters:
+        shapes: Widths of the hidden layers to try; () is logistic regression.
+        rates: Learning rates to try. They are wide apart: what is plain is learned best slowly, and
             an exclusive or among noise is found only by the fast ones.
-        decays: weight decays to try.
-        dropouts: shares of units left out in training to try.
-        whites: whether to look at whitened vectors (True) or at standardised ones (False).
-        epochs: passes over the records.
-        least: fewest steps: with few records there are more epochs, so that an attacker is never
+        decays: Weight decays to try.
+        dropouts: Shares of units left out in training to try.
+        whites: Whether to look at whitened vectors (True) or at standardised ones (False).
+        epochs: Passes over the records.
+        least: Fewest steps: with few records there are more epochs, so that an attacker is never
             weak for want of time.
-        short: length of the short cycle, relative to a whole one.
-        finalists: members that learn along a whole cycle; where there are no more than these,
+        short: Length of the short cycle, relative to a whole one.
+        finalists: Members that learn along a whole cycle; where there are no more than these,
             nobody runs the short one.
-        batch: records in a batch.
-        width: factor on layer sizes.
+        batch: Records in a batch.
+        width: Factor on layer sizes.
     """
 
     shapes: tuple[tuple[int, ...], ...] = ((128,), (256, 256), (256, 128, 64))

@@ -25,8 +25,8 @@ Search = Callable[[Tensor, int], Tensor]
 class Neighbours(VectorAdversary):
     """k nearest neighbours.
 
-    Args:
-        counts: values of k to try.
+    Parameters:
+        counts: Values of k to try.
     """
 
     counts: tuple[int, ...] = (1, 5, 15, 50, 150)

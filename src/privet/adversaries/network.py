@@ -122,10 +122,10 @@ class ResidualMLP(NetworkAdversary):
     """A residual multi-layer perceptron on vectors, after Gorishniy and others, "Revisiting deep
     learning models for tabular data" (2021). Settings of training are those of `NetworkAdversary`.
 
-    Args:
-        steps: how many residual blocks.
-        size: units between blocks.
-        dropout: share of units that are left out in training.
+    Parameters:
+        steps: How many residual blocks.
+        size: Units between blocks.
+        dropout: Share of units that are left out in training.
     """
 
     steps: int = 3

@@ -30,11 +30,11 @@ from privet.train.cuda_graph import Replayed, adamw, descend, set_rate
 class Schedule(NamedTuple):
     """How long a network learns.
 
-    Args:
-        size: records in a batch.
-        steps: batches in an epoch.
-        epochs: passes over the records.
-        judged: epochs after which it is judged on *select*.
+    Parameters:
+        size: Records in a batch.
+        steps: Batches in an epoch.
+        epochs: Passes over the records.
+        judged: Epochs after which it is judged on *select*.
     """
 
     size: int
@@ -56,9 +56,9 @@ class Schedule(NamedTuple):
 class BestState:
     """The state of a network that scored highest so far.
 
-    Args:
-        net: the network.
-        score: what its present state scores.
+    Parameters:
+        net: The network.
+        score: What its present state scores.
     """
 
     def __init__(self, net: nn.Module, score: float = -math.inf) -> None:
@@ -78,9 +78,9 @@ class BestState:
 class TrainedNetwork:
     """A network that has learned to read an attribute.
 
-    Args:
-        net: from released records to scores of classes, or to a standardised number.
-        scale: mean and deviation of a number on *attack*; None for classes.
+    Parameters:
+        net: From released records to scores of classes, or to a standardised number.
+        scale: Mean and deviation of a number on *attack*; None for classes.
     """
 
     net: nn.Module
@@ -101,13 +101,13 @@ class NetworkAdversary(Adversary):
     """A network trained with AdamW and one cycle of the learning rate, with fresh noise in every
     epoch; a subclass defines `build`, and `takes` where it cannot look at every kind of record.
 
-    Args:
-        epochs: passes over the records.
-        least: fewest steps: with few records there are more epochs.
-        batch: records in a batch.
-        rates: learning rates to try; the one that ranks the *select* people best is kept.
-        decay: weight decay.
-        width: factor on layer sizes.
+    Parameters:
+        epochs: Passes over the records.
+        least: Fewest steps: with few records there are more epochs.
+        batch: Records in a batch.
+        rates: Learning rates to try; the one that ranks the *select* people best is kept.
+        decay: Weight decay.
+        width: Factor on layer sizes.
     """
 
     epochs: int = 20

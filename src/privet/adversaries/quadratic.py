@@ -27,9 +27,9 @@ from privet.data.dataset import Array, Attribute
 class Quadratic(VectorAdversary):
     """Regularised quadratic discriminant analysis.
 
-    Args:
-        shrinkages: values of a to try.
-        columns: most coordinates to look at. The first are taken, which are the principal
+    Parameters:
+        shrinkages: Values of a to try.
+        columns: Most coordinates to look at. The first are taken, which are the principal
             directions where there are many.
     """
 

@@ -29,9 +29,9 @@ _folder: Path | None = None
 class RawClassifier:
     """A network trained on raw records.
 
-    Args:
-        score: how well it ranks the *select* people.
-        weights: its state.
+    Parameters:
+        score: How well it ranks the *select* people.
+        weights: Its state.
     """
 
     score: float

@@ -33,8 +33,8 @@ class Rebuilder(Reconstruction):
     """A residual decoder for released records of any shape. The other settings are those of
     `Reconstruction`.
 
-    Args:
-        mirrored: whether to learn from mirrored pictures too.
+    Parameters:
+        mirrored: Whether to learn from mirrored pictures too.
     """
 
     epochs: int = 30

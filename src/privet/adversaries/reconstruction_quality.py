@@ -39,13 +39,13 @@ Rebuild = Callable[[Tensor], Tensor]
 class Measure:
     """How close rebuilt records are: the ratio of the totals of two numbers per record.
 
-    Args:
-        title: what people call it.
-        sums: of rebuilt records, true ones and the mean record, the two numbers (n, 2).
-        unit: of the measure.
-        bounds: what its values lie between; of a variance, where the best single record is the
+    Parameters:
+        title: What people call it.
+        sums: Of rebuilt records, true ones and the mean record, the two numbers (n, 2).
+        unit: Of the measure.
+        bounds: What its values lie between; of a variance, where the best single record is the
             least anybody does.
-        per_record: whether it is a mean of one number per record.
+        per_record: Whether it is a mean of one number per record.
     """
 
     title: str

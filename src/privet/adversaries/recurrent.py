@@ -113,9 +113,9 @@ class Recurrent(NetworkAdversary):
     """The sizes of TIPRDC's Table 2 (embedding 300, two LSTM layers of 300), half of each layer for
     either direction. Settings of training are those of `NetworkAdversary`.
 
-    Args:
-        word_dropout: share of words that are left out in training.
-        dropout: share of units that are left out in training.
+    Parameters:
+        word_dropout: Share of words that are left out in training.
+        dropout: Share of units that are left out in training.
     """
 
     word_dropout: float = 0.15

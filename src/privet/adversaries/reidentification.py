@@ -56,10 +56,10 @@ Likeness = Callable[[Tensor], tuple[Tensor, Tensor]]
 class Reidentified:
     """What one adversary found in records of one kind.
 
-    Args:
-        figures: top_1 and top_5.
-        adversary: the measure of likeness that was chosen.
-        select: mean reciprocal rank of every measure on the people it was chosen by; empty where
+    Parameters:
+        figures: The figures top_1 and top_5.
+        adversary: The measure of likeness that was chosen.
+        select: Mean reciprocal rank of every measure on the people it was chosen by; empty where
             there were too few to choose.
     """
 

@@ -39,13 +39,13 @@ class Released:
     """Released records of one part. Noise is fresh in every pass, as it is for every release of a
     record.
 
-    Args:
-        release: what releases them.
-        data: the part of the data.
-        names: attributes whose labels the adversary knows.
-        device: where to compute.
-        like: another part of the same release; vectors are made the way they were learned there.
-        batch: records released at a time, where they are stored.
+    Parameters:
+        release: What releases them.
+        data: The part of the data.
+        names: Attributes whose labels the adversary knows.
+        device: Where to compute.
+        like: Another part of the same release; vectors are made the way they were learned there.
+        batch: Records released at a time, where they are stored.
     """
 
     def __init__(

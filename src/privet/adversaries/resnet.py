@@ -40,11 +40,11 @@ class ResNet(NetworkAdversary):
     """`nets.resnet` on maps and signals. Its body is trained on raw records of the *attack* people
     and adapted with a new stem. Settings of training are those of `NetworkAdversary`.
 
-    Args:
-        augment: mirror and shift whole pictures in training. Off for an attribute that depends on
+    Parameters:
+        augment: Mirror and shift whole pictures in training. Off for an attribute that depends on
             left and right.
-        reach: largest shift, as a share of a picture's shorter side.
-        dropout: share of units that are left out in training.
+        reach: Largest shift, as a share of a picture's shorter side.
+        dropout: Share of units that are left out in training.
     """
 
     augment: bool = True

@@ -35,10 +35,10 @@ EPSILON = 1e-5
 class Target(NamedTuple):
     """What members may have to guess.
 
-    Args:
-        labels: of the records to learn from, codes (-1 where missing) or numbers (NaN).
-        classes: how many codes there are; 0 for a number.
-        select_labels: the same of the *select* people.
+    Parameters:
+        labels: Of the records to learn from, codes (-1 where missing) or numbers (NaN).
+        classes: How many codes there are; 0 for a number.
+        select_labels: The same of the *select* people.
     """
 
     labels: Array
@@ -50,11 +50,11 @@ class Target(NamedTuple):
 class Member:
     """One network of a stack.
 
-    Args:
-        target: which of the targets it guesses.
-        lr: its learning rate at the top of the cycle.
-        decay: its weight decay.
-        seed: its first weights follow from this alone.
+    Parameters:
+        target: Which of the targets it guesses.
+        lr: Its learning rate at the top of the cycle.
+        decay: Its weight decay.
+        seed: Its first weights follow from this alone.
     """
 
     target: int
@@ -101,12 +101,12 @@ class Stack:
     """Networks (linear, batch normalisation, ReLU, dropout) x hidden layers, then linear. Without
     hidden layers, logistic regression.
 
-    Args:
-        sizes: units of the input, of every hidden layer and of the output.
-        flat: all parameters (members, parameters): first the weights of every layer, which decay,
+    Parameters:
+        sizes: Units of the input, of every hidden layer and of the output.
+        flat: All parameters (members, parameters): first the weights of every layer, which decay,
             then shifts and biases.
-        means: running means of every hidden layer, (members, width, 1).
-        variances: running variances of every hidden layer.
+        means: Running means of every hidden layer, (members, width, 1).
+        variances: Running variances of every hidden layer.
     """
 
     sizes: tuple[int, ...]
@@ -200,12 +200,12 @@ class AdamW:
 
     Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 2019.
 
-    Args:
-        flat: the parameters, (rows, columns).
-        weights: how many columns decay.
-        rates: learning rate of every row, (rows, 1).
-        decays: decay of every row, (rows, 1).
-        betas: b1 and b2.
+    Parameters:
+        flat: The parameters, (rows, columns).
+        weights: How many columns decay.
+        rates: Learning rate of every row, (rows, 1).
+        decays: Decay of every row, (rows, 1).
+        betas: The rates b1 and b2.
     """
 
     def __init__(
@@ -245,10 +245,10 @@ class AdamW:
 class TrainedStack:
     """Networks that have learned.
 
-    Args:
-        stack: the networks.
-        classes: of every member, how many classes it tells apart; 0 for a number.
-        scales: of every member, mean and deviation of its number; of no use for classes.
+    Parameters:
+        stack: The networks.
+        classes: Of every member, how many classes it tells apart; 0 for a number.
+        scales: Of every member, mean and deviation of its number; of no use for classes.
     """
 
     stack: Stack
@@ -285,19 +285,19 @@ def train_stack(
 ) -> tuple[TrainedStack, list[float]]:
     """Every member's best state along one training, and how well it ranks the *select* people.
 
-    Args:
-        draw: gives all records as vectors (n, d), and is called once in every epoch: noise is fresh
+    Parameters:
+        draw: Gives all records as vectors (n, d), and is called once in every epoch: noise is fresh
             each time.
-        targets: what members may have to guess.
-        select_x: vectors of the *select* people.
-        members: the networks to train.
-        hidden: widths of the hidden layers.
-        dropout: share of units that are left out in training.
-        epochs: passes over the records.
-        least: fewest steps: with few records there are more epochs.
-        batch: records in a batch.
-        seed: of the order of records and of dropout, whoever the members are.
-        tick: is called with the share that is done.
+        targets: What members may have to guess.
+        select_x: Vectors of the *select* people.
+        members: The networks to train.
+        hidden: Widths of the hidden layers.
+        dropout: Share of units that are left out in training.
+        epochs: Passes over the records.
+        least: Fewest steps: with few records there are more epochs.
+        batch: Records in a batch.
+        seed: Of the order of records and of dropout, whoever the members are.
+        tick: Is called with the share that is done.
     """
     x, own = draw(), [targets[member.target] for member in members]
     classes = tuple(target.classes for target in own)

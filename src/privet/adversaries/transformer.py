@@ -55,11 +55,11 @@ class Transformer(NetworkAdversary):
     """A transformer encoder on texts and signals. Settings of training are those of
     `NetworkAdversary`.
 
-    Args:
-        layers: how many.
-        size: of a token.
-        word_dropout: share of words that are left out in training.
-        dropout: share of units that are left out in training.
+    Parameters:
+        layers: How many.
+        size: Of a token.
+        word_dropout: Share of words that are left out in training.
+        dropout: Share of units that are left out in training.
     """
 
     layers: int = 2

@@ -27,11 +27,11 @@ def boosted_trees(is_class: bool, seed: int, **settings: Any) -> Any:
 class Boosting(ScikitLearnAdversary):
     """Gradient boosting of trees on histograms.
 
-    Args:
-        settings: settings to try, each as pairs of a scikit-learn name and a value.
-        columns: most coordinates to look at. The first are taken, which are the principal
+    Parameters:
+        settings: Settings to try, each as pairs of a scikit-learn name and a value.
+        columns: Most coordinates to look at. The first are taken, which are the principal
             directions where there are many.
-        whites: whether to look at whitened coordinates (True) or at standardised ones (False):
+        whites: Whether to look at whitened coordinates (True) or at standardised ones (False):
             trees cut along the axes they are given.
     """
 
@@ -78,9 +78,9 @@ class Forest(ScikitLearnAdversary):
     Source: Geurts, Ernst and Wehenkel, Extremely randomized trees, Machine Learning 63 (2006), 3-42
     (scikit-learn's).
 
-    Args:
-        trees: how many trees.
-        leaf: fewest records in a leaf.
+    Parameters:
+        trees: How many trees.
+        leaf: Fewest records in a leaf.
     """
 
     trees: int = 200

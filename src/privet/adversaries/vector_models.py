@@ -39,9 +39,9 @@ Features = Callable[[Tensor], Array]
 class VectorAdversary(Adversary):
     """An adversary on vectors; a subclass defines `candidates`.
 
-    Args:
-        draws: releases of each record to learn from, where every release has fresh noise.
-        most: most vectors to learn from; drawn at random where there are more.
+    Parameters:
+        draws: Releases of each record to learn from, where every release has fresh noise.
+        most: Most vectors to learn from; drawn at random where there are more.
     """
 
     draws: int = 4

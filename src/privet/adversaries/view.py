@@ -9,10 +9,10 @@ from dataclasses import dataclass
 class View:
     """The form of released records.
 
-    Args:
-        shape: of one record; None for an axis whose length differs between records.
-        vocabulary: of word ids, how many words there are; None for other records.
-        step: where all values are whole multiples of one number, as in pictures: that number.
+    Parameters:
+        shape: Of one record; None for an axis whose length differs between records.
+        vocabulary: Of word ids, how many words there are; None for other records.
+        step: Where all values are whole multiples of one number, as in pictures: that number.
     """
 
     shape: tuple[int | None, ...]

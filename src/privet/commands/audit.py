@@ -73,7 +73,7 @@ def audit(
 
     >>> import privet
     >>> release = privet.LEACE().fit(privet.load("toy:gaussian"), private=["u"])
-    >>> from privet.adversaries.logistic import Logistic
+    >>> from privet.adversaries.linear import Logistic
     >>> battery = Battery((Logistic(),), people=False)
     >>> found = audit(release, "toy:gaussian", battery=battery)
     >>> found.private[0].attribute
