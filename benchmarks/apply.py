@@ -34,9 +34,9 @@ from privet.benchmarking.ratios import machine
 from privet.core.progress import console
 from privet.data.schema import ImageSchema, learn_schema
 from privet.data.sources import load
-from privet.release.apply import BATCH, apply
+from privet.release.apply import apply
 from privet.release.release import Release
-from privet.release.runtime import read_graph, session
+from privet.release.runtime import NOISE_BATCH, read_graph, session
 
 GOAL, MEMORY = 0.85, 1e9
 
@@ -116,10 +116,10 @@ def measure(release: Path, source: Path, n: int, folder: Path, turns: int) -> di
 
 def default(release: Path, n: int) -> Callable[[], object]:
     loaded = Release.load(release)
-    run, x = session(read_graph(release)), {"x": loaded.schema.random(BATCH)}
+    run, x = session(read_graph(release)), {"x": loaded.schema.random(NOISE_BATCH)}
     if loaded.noise is not None:
-        x["noise"] = loaded.noise.draw(BATCH, seed=0)
-    return lambda: [run.run(["z"], x) for _ in range(-(-n // BATCH))]
+        x["noise"] = loaded.noise.draw(NOISE_BATCH, seed=0)
+    return lambda: [run.run(["z"], x) for _ in range(-(-n // NOISE_BATCH))]
 
 
 def peak_bytes(release: Path, source: Path, out: Path) -> int:

@@ -23,15 +23,16 @@ from privet.data.known_attributes import Given, Known
 from privet.data.schema import Column, ImageSchema, TableSchema, TextSchema, learn_schema
 from privet.data.stream import chunks_of_file
 from privet.nets import registry as nets
-from privet.release.apply import BATCH, apply, at_once, chunk_rows
+from privet.release.apply import apply, at_once, chunk_rows
 from privet.release.noise import UNIT, Noise
 from privet.release.release import Release
+from privet.release.runtime import NOISE_BATCH
 from small import small
 
 apply_file = sys.modules[
     "privet.release.apply"
 ]  # the name privet.release.apply may be the function
-ROWS = 2 * BATCH + 37
+ROWS = 2 * NOISE_BATCH + 37
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def _numbers(path: Path) -> np.ndarray:
 def test_a_file_is_released_as_its_records_are(table, tmp_path):
     folder, path, release = table
     z = _numbers(apply(folder, [path], tmp_path / "out.parquet", ["name"], seed=3, progress=False))
-    wanted = release(release.schema.encode(pd.read_parquet(path)), seed=3, batch=BATCH)
+    wanted = release(release.schema.encode(pd.read_parquet(path)), seed=3, batch=NOISE_BATCH)
     np.testing.assert_allclose(z, wanted, atol=2e-4)  # a step of the grid
     assert pq.read_table(tmp_path / "out.parquet")["name"].to_pylist() == [
         f"p{i}" for i in range(ROWS)
@@ -74,7 +75,9 @@ def test_a_file_is_released_as_its_records_are(table, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "changed", [{"CHUNK": BATCH}, {"FLYING_BYTES": 1}, {"GROUP_BYTES": 1, "CHUNK": BATCH}], ids=str
+    "changed",
+    [{"CHUNK": NOISE_BATCH}, {"FLYING_BYTES": 1}, {"GROUP_BYTES": 1, "CHUNK": NOISE_BATCH}],
+    ids=str,
 )
 def test_how_a_file_is_cut_changes_no_byte_of_a_record(table, tmp_path, monkeypatch, changed):
     folder, path, _ = table
@@ -142,8 +145,10 @@ def test_noise_in_pieces_is_noise_at_once(monkeypatch):
 )
 def test_batches_of_the_graph_fit_into_those_of_the_noise(schema):
     few, rows = at_once(schema), chunk_rows(schema)
-    assert BATCH % few == 0 and few >= 1 and rows % few == 0 and rows >= few
-    assert schema.modality != "text" or few == BATCH  # a text is padded to the longest of its batch
+    assert NOISE_BATCH % few == 0 and few >= 1 and rows % few == 0 and rows >= few
+    assert (
+        schema.modality != "text" or few == NOISE_BATCH
+    )  # a text is padded to the longest of its batch
 
 
 def test_only_a_few_results_are_made_ahead():
@@ -181,7 +186,7 @@ def test_columns_that_nobody_asked_for_are_not_read(table, monkeypatch):
         "iter_batches",
         lambda *a, columns=None, **k: seen.append(columns) or read(*a, columns=columns, **k),
     )
-    for chunk in chunks_of_file(release.schema, path, [], None, BATCH):
+    for chunk in chunks_of_file(release.schema, path, [], None, NOISE_BATCH):
         x, beside = chunk.encode()
         assert len(x) == len(beside) and not len(beside.columns)
     assert (
@@ -255,7 +260,7 @@ def test_whole_numbers_that_pandas_wrote_with_gaps_stay_whole(tmp_path):
     that has gaps."""
     pd.DataFrame({"c": pd.array([1, None, 2], dtype="Int64")}).to_parquet(tmp_path / "in.parquet")
     schema = TableSchema((Column("c", values=("1", "2")),))
-    (chunk,) = chunks_of_file(schema, tmp_path / "in.parquet", [], None, BATCH)
+    (chunk,) = chunks_of_file(schema, tmp_path / "in.parquet", [], None, NOISE_BATCH)
     assert chunk.encode()[0].tolist() == [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
 
 
@@ -263,7 +268,7 @@ def test_what_a_file_lacks_is_said(table, tmp_path):
     folder, path, release = table
     given = Given(release.schema, (Known("u", ("no", "yes")),))
     with pytest.raises(PrivetError, match="uses 'u' of every record"):
-        [chunk.encode() for chunk in chunks_of_file(given, path, [], None, BATCH)]
+        [chunk.encode() for chunk in chunks_of_file(given, path, [], None, NOISE_BATCH)]
     with pytest.raises(PrivetError, match="'nosuch'"):
         apply(folder, [path], tmp_path / "out.parquet", column="nosuch", progress=False)
     first = release.schema.columns[0].name

@@ -28,6 +28,15 @@ def unknown(what: str, word: str, known: Iterable[str]) -> PrivetError:
     return PrivetError(f"There is no {what} '{word}'{hint} Known: {shown or 'none'}.")
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of what an error of another package says, to be quoted in a sentence.
+
+    >>> first_line(ValueError("No such column.\\n  at line 3"))
+    'No such column'
+    """
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+
+
 def missing_extra(package: str, extra: str, why: str) -> PrivetError:
     """Say which extra brings an optional package."""
     return PrivetError(

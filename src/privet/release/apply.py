@@ -27,13 +27,10 @@ from privet.core.progress import bar
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Schema
 from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures, count
-from privet.release.runtime import Runnable, read_graph, session
+from privet.release.runtime import NOISE_BATCH, Runnable, read_graph, session
 
-# Records whose noise is drawn at once: with a seed, the noise of a record depends on the seed and
-# on where its batch starts.
-BATCH = 256
 # Most records that are read and encoded at once.
-CHUNK = 16 * BATCH
+CHUNK = 16 * NOISE_BATCH
 # Most numbers that the graph is given at once: what networks make of a record in between is some
 # hundred times as large.
 INPUTS = 1 << 18
@@ -131,7 +128,7 @@ def tables(
     def work(chunk: Chunk) -> pa.Table:
         x, beside = chunk.encode()
         parts = [
-            _column(*released(release, run, x[at : at + few], chunk.start + at, seed))
+            _column(*release.release(run, x[at : at + few], chunk.start + at, seed))
             for at in range(0, len(x), few)
         ]
         kept = {str(name): pa.array(beside[name], from_pandas=True) for name in beside}
@@ -145,42 +142,21 @@ def tables(
     return in_order(work, chunks, workers, max(2, min(2 * workers, ahead)))
 
 
-def released(
-    release: Runnable, run: Any, x: Array, start: int, seed: int | None
-) -> tuple[Array, Array]:
-    """What the graph gives for at most at_once(schema) encoded records, the first of which is
-    record number `start`; and the records given.
-
-    The numbers are the same however a file is cut, as long as it is cut at multiples of
-    at_once(schema).
-    """
-    if release.schema.modality == "text":
-        x = np.ascontiguousarray(x[:, : int((x != PAD).sum(1).max())])
-    inputs = {"x": x}
-    if release.noise is not None:
-        skip = start % BATCH
-        mixed = (
-            None
-            if seed is None
-            else int(np.random.SeedSequence([seed, start - skip]).generate_state(1)[0])
-        )
-        inputs["noise"] = release.noise.draw(len(x), x.shape[1], mixed, skip)
-    return run.run(["z"], inputs)[0], x
-
-
 def at_once(schema: Schema) -> int:
-    """How many records the graph is given at once: BATCH, or a smaller power of two where a record
+    """How many records the graph is given at once: NOISE_BATCH, or a smaller power of two where a record
     is large."""
     if schema.modality == "text":
-        return BATCH
-    few = min(BATCH, INPUTS // _size(schema.shape))
+        return NOISE_BATCH
+    few = min(NOISE_BATCH, INPUTS // _size(schema.shape))
     return 1 << max(0, few.bit_length() - 1)
 
 
 def chunk_rows(schema: Schema) -> int:
     """How many records are read and encoded at once: a multiple of at_once(schema); many where
     encoding is a matter of whole columns."""
-    return max(at_once(schema), min(CHUNK, INPUTS // _size(schema.shape) // BATCH * BATCH))
+    return max(
+        at_once(schema), min(CHUNK, INPUTS // _size(schema.shape) // NOISE_BATCH * NOISE_BATCH)
+    )
 
 
 def _size(shape: Sequence[int | None]) -> int:

@@ -13,13 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from privet.core.errors import PrivetError
+from privet.data.dataset import Array
 from privet.data.known_attributes import schema_from_json
-from privet.data.schema import Schema
+from privet.data.schema import PAD, Schema
 from privet.release.noise import Noise
 
 # Version of the layout of a release folder.
 VERSION = 1
+
+# Records whose noise is drawn at once.
+NOISE_BATCH = 256
 
 FILES = {"weights": "weights.safetensors", "graph": "release.onnx"}
 
@@ -44,16 +50,48 @@ class Runnable:
 
     @staticmethod
     def load(folder: Path) -> Runnable:
-        card = read_card(folder)
         try:
-            noise = None if card["noise"] is None else Noise.from_json(card["noise"])
-            return Runnable(
-                schema_from_json(card["input"]), tuple(card["output"]["shape"]), noise, card
-            )
+            return Runnable.from_card(read_card(folder))
         except (KeyError, TypeError) as error:
             raise PrivetError(
                 f"The release in {folder} cannot be read ({error}); learn it again."
             ) from None
+
+    @staticmethod
+    def from_card(card: dict[str, Any]) -> Runnable:
+        """KeyError or TypeError where it is not the card of a release."""
+        noise = None if card["noise"] is None else Noise.from_json(card["noise"])
+        return Runnable(
+            schema_from_json(card["input"]), tuple(card["output"]["shape"]), noise, card
+        )
+
+    def release(
+        self, run: Any, x: Array, start: int = 0, seed: int | None = None
+    ) -> tuple[Array, Array]:
+        """Run the graph on encoded records, with noise; returns the released records, and the
+        encoded ones without the padding that no text of the batch needs.
+
+        With a seed, the noise of a record depends on the seed and on where its batch starts: the
+        numbers are the same however a file is cut into parts that do not cross a batch.
+
+        Parameters:
+            run: A session of the release's graph.
+            x: At most `NOISE_BATCH` encoded records.
+            start: The number of the first record in the whole file.
+            seed: Repeats the noise, for tests; without it, noise comes from the operating system.
+        """
+        if self.schema.modality == "text":
+            x = np.ascontiguousarray(x[:, : int((x != PAD).sum(1).max())])
+        inputs = {"x": x}
+        if self.noise is not None:
+            skip = start % NOISE_BATCH
+            mixed = (
+                None
+                if seed is None
+                else int(np.random.SeedSequence([seed, start - skip]).generate_state(1)[0])
+            )
+            inputs["noise"] = self.noise.draw(len(x), x.shape[1], mixed, skip)
+        return run.run(["z"], inputs)[0], x
 
 
 def read_card(folder: Path) -> dict[str, Any]:

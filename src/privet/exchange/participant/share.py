@@ -22,7 +22,6 @@ import pandas as pd
 
 from privet.core.errors import PrivetError
 from privet.data.dataset import Array
-from privet.data.known_attributes import schema_from_json
 from privet.data.schema import PAD, Schema
 from privet.data.stream import Rows, stream_file, stream_pictures
 from privet.exchange.participant.metadata import metadata
@@ -34,8 +33,7 @@ from privet.exchange.protocol.envelope import MEDIA_TYPES, Envelope, Labels
 from privet.exchange.protocol.manifest import Manifest
 from privet.exchange.protocol.seal import fingerprint, seal
 from privet.release.apply import PICTURES, expand
-from privet.release.noise import Noise
-from privet.release.runtime import session
+from privet.release.runtime import Runnable, session
 
 BATCH = 64
 AT_ONCE = 8
@@ -109,7 +107,7 @@ def fetch(
     )
     try:
         card = json.loads(card_bytes)
-        schema_from_json(card["input"])
+        Runnable.from_card(card)
     except (ValueError, KeyError, TypeError):
         raise PrivetError("The card of the campaign's release cannot be read.") from None
     manifests.check_card(manifest, card)
@@ -136,9 +134,8 @@ def prepare(
 ) -> list[Record]:
     """Run the release on every record of the files, with noise from the operating system, and pack
     what it gives."""
-    manifest, schema = campaign.manifest, schema_from_json(campaign.card["input"])
+    manifest, release = campaign.manifest, Runnable.from_card(campaign.card)
     for_all = _answers(manifest, labels)
-    noise = None if campaign.card["noise"] is None else Noise.from_json(campaign.card["noise"])
     try:
         run = session(campaign.graph)
     except PrivetError:
@@ -146,9 +143,8 @@ def prepare(
     except Exception:  # whatever the runtime says about a file that is no graph
         raise PrivetError("The graph of the campaign's release cannot be run.") from None
     records: list[Record] = []
-    for x, beside, sources in _read(schema, files, manifest, column):
-        fed = {"x": x} if noise is None else {"x": x, "noise": noise.draw(len(x), x.shape[1])}
-        z = run.run(["z"], fed)[0].astype(np.float32)
+    for encoded, beside, sources in _read(release.schema, files, manifest, column):
+        z, x = release.release(run, encoded)
         for k, source in enumerate(sources):
             own = z[k, : int((x[k] != PAD).sum())] if None in manifest.expect.shape else z[k]
             records.append(
