@@ -17,9 +17,10 @@ import json
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from privet.core.files import write_text
+from privet.core.json_values import read
 from privet.core.version import __version__
 
 RAW = "raw"
@@ -39,31 +40,39 @@ class Source:
 
 @dataclass(frozen=True)
 class Cell:
+    """One method with one choice of settings and one seed, learned on some data and attacked.
+
+    Parameters:
+        method, settings, seed: What learns; `settings` are all of the method's, its dial included.
+        learned_on, learned_print: The data a release is learned from, and its fingerprint.
+        private: What to hide.
+        tasks: Tasks that the method is told of; none for methods that must not know any.
+        without: Columns that are no input, tasks above all: a release that hands a task's column on
+            would look useful.
+        audited_on, audited_print: The data of the audit, and its fingerprint.
+        hidden, utility: What `private` is called there, and the tasks of the audit.
+        battery, audit_seed: Of the audit.
+        rebuild: Whether decoders try to rebuild records, where the battery has any.
+        brought: Digests of files that the settings name.
+        question, label, dial, budget: For people; no part of what the cell is.
+    """
+
     method: str
     settings: dict[str, Any]
-    """All of the method's settings, the dial among them."""
     seed: int
     learned_on: Source
     learned_print: str
-    """Fingerprint of the data that the release is learned from."""
     private: tuple[str, ...]
     tasks: tuple[str, ...]
-    """Tasks that the method is told of; none for methods that must not know any."""
     without: tuple[str, ...]
-    """Columns that are no input, tasks above all: a release that hands a task's column on would
-    look useful."""
     audited_on: Source
     audited_print: str
     hidden: tuple[str, ...]
-    """What `private` is called in the data of the audit."""
     utility: tuple[str, ...]
     battery: str
     audit_seed: int = 0
     rebuild: bool = True
-    """Whether decoders try to rebuild records, where the battery has any."""
     brought: tuple[str, ...] = ()
-    """Digests of files that the settings name."""
-    # For people; no part of what the cell is.
     question: str = field(default="", compare=False)
     label: str = field(default="", compare=False)
     dial: str = field(default="", compare=False)
@@ -87,33 +96,29 @@ class Cell:
     def content(self) -> dict[str, Any]:
         """What the cell is: other words for the same work, such as another path to the same data,
         are the same cell."""
-        told = {"question", "label", "dial", "budget", "learned_on", "audited_on"} | (
-            {"rebuild"} if self.rebuild else set()
-        )
-        return {
-            "privet": __version__,
-            **{key: value for key, value in asdict(self).items() if key not in told},
-        }
+        words = {"question", "label", "dial", "budget", "learned_on", "audited_on"}
+        if self.rebuild:
+            words.add("rebuild")
+        own = {key: value for key, value in asdict(self).items() if key not in words}
+        return {"privet": __version__, **own}
 
     @cached_property
     def key(self) -> str:
         """SHA-256 of the content."""
         return hashlib.sha256(canonical(self.content()).encode()).hexdigest()
 
-    def folder(self, room: Path) -> Path:
-        return room / "cells" / self.key
+    def folder(self, study: Path) -> Path:
+        """Its folder in the folder of a comparison."""
+        return study / "cells" / self.key
 
     def to_json(self) -> dict[str, Any]:
+        """As JSON, for a worker."""
         return asdict(self)
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> Cell:
-        tuples = {
-            key: tuple(value[key])
-            for key in ("private", "tasks", "without", "hidden", "utility", "brought")
-        }
-        sources = {key: Source(**value[key]) for key in ("learned_on", "audited_on")}
-        return Cell(**{**value, **tuples, **sources})
+        """Back from `to_json`."""
+        return cast(Cell, read(Cell, value, "cell"))
 
 
 def canonical(value: Any) -> str:
@@ -123,13 +128,13 @@ def canonical(value: Any) -> str:
 
 def stage(folder: Path) -> Stage:
     """How far a cell has come, by what is in its folder; files appear there whole or not at all."""
-    if (folder / "done.json").is_file() and (folder / "audit" / "audit.json").is_file():
+
+    def there(*names: str) -> bool:
+        return all((folder / name).is_file() for name in names)
+
+    if there("done.json", "audit/audit.json"):
         return "done"
-    return (
-        "learned"
-        if (folder / "learned.json").is_file() and (folder / "release" / "card.json").is_file()
-        else "new"
-    )
+    return "learned" if there("learned.json", "release/card.json") else "new"
 
 
 def write_json(path: Path, value: Any) -> None:

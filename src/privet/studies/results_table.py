@@ -1,5 +1,4 @@
-"""What came out, one row per cell: as values for the page, as a parquet file, and as a table in
-words."""
+"""The results of a comparison, one row per cell: as values for the page, and as a parquet file."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from privet.core.files import replacing
 from privet.evidence.figures import Audit, Figure, Finding, Reading
 from privet.evidence.formatting import is_number, measured
 from privet.release.runtime import read_card
-from privet.studies import cell_pictures as pictures
+from privet.studies import example_images
 from privet.studies.cells import Cell, read_seconds
 from privet.studies.scheduler import Job
 from privet.studies.study import Refused
@@ -26,13 +25,23 @@ MEANS_NOTHING = 0.9995
 PAPERS_KIND = ("table-1", "recurrent", "network", "res-cl", "resnet", "mlp")
 """The papers attack with one network, trained afterwards: of ours the nearest, the first of these
 that suited the release."""
+_WORDS = {"question", "method", "label", "dial", "settings", "battery", "state", "error", "cell"}
+_WORDS |= {"distortion", "adversaries"}
 
 
 @dataclass(frozen=True)
 class Row:
+    """What is known of one cell.
+
+    Parameters:
+        cell, state, error: `state` is done, failed (`error` says why), or left: not reached in the
+            time that there was.
+        audit, card, learn_seconds, audit_seconds: Of a cell that is done.
+        shown: Examples of its pictures, by kind (example_images.py).
+    """
+
     cell: Cell
     state: str
-    """done, failed, or left: not reached in the time that there was."""
     error: str = ""
     audit: Audit | None = None
     card: Mapping[str, Any] = field(default_factory=dict)
@@ -50,8 +59,9 @@ class Row:
         return all(score is not None and measured(score) for score in scores)
 
     def reading(self, attribute: str) -> Reading | None:
-        found = () if self.audit is None else self.audit.readings
-        return next((r for r in found if r.attribute == attribute and r.released), None)
+        """What was read of an attribute from the release."""
+        readings = () if self.audit is None else self.audit.readings
+        return next((r for r in readings if r.attribute == attribute and r.released), None)
 
     def score(self, attribute: str) -> Figure | None:
         """Of the strongest adversary, or of the best task model."""
@@ -61,72 +71,63 @@ class Row:
     def finding(self, attribute: str, adversary: str = "") -> Finding | None:
         """Of one adversary by its name; of the papers' kind of network where nobody is named."""
         reading = self.reading(attribute)
-        found = (
-            {} if reading is None else {finding.adversary: finding for finding in reading.released}
-        )
-        return next(
-            (found[name] for name in ((adversary,) if adversary else PAPERS_KIND) if name in found),
-            None,
-        )
+        findings = {} if reading is None else {f.adversary: f for f in reading.released}
+        names = (adversary,) if adversary else PAPERS_KIND
+        return next((findings[name] for name in names if name in findings), None)
 
     def certified(self, attribute: str) -> float | None:
         """What no adversary can beat that sees one release, by the audit's certificate or by the
         card's epsilon; None: nothing is."""
-        found = () if self.audit is None else self.audit.certificates
-        bound = next((c.bound for c in found if c.attribute == attribute and c.releases == 1), None)
-        own = self.card.get("certificate")
-        private = (
-            own.get("bounds", {}).get(attribute)
-            if isinstance(own, Mapping) and own.get("kind") == "local-dp"
-            else None
-        )
-        told = [b for b in (bound, private) if b is not None and b < MEANS_NOTHING]
-        return min(told) if told else None
+        certificates = () if self.audit is None else self.audit.certificates
+        bounds = [c.bound for c in certificates if (c.attribute, c.releases) == (attribute, 1)][:1]
+        claim = self.card.get("certificate")
+        if isinstance(claim, Mapping) and claim.get("kind") == "local-dp":
+            bounds.append(claim.get("bounds", {}).get(attribute))
+        return min((b for b in bounds if b is not None and b < MEANS_NOTHING), default=None)
 
     def in_game(self, attribute: str) -> float | None:
-        """What the method's own adversary said."""
-        kept = (self.card.get("in_game") or {}).get(attribute)
-        found = kept.get("balanced", kept.get("accuracy")) if isinstance(kept, Mapping) else None
-        return float(found) if isinstance(found, int | float) and is_number(found) else None
+        """What the method's own adversary reached."""
+        figures = (self.card.get("in_game") or {}).get(attribute)
+        share = (
+            figures.get("balanced", figures.get("accuracy"))
+            if isinstance(figures, Mapping)
+            else None
+        )
+        return float(share) if isinstance(share, int | float) and is_number(share) else None
 
 
 def rows(cells: Sequence[Cell], jobs: Mapping[str, Job]) -> list[Row]:
-    """A row per cell, with what its folder holds; cells come as they are to be worked on, rows with
-    a method's budgets together."""
+    """A row per cell, with what its folder holds; a method's budgets together."""
     first: dict[tuple[str, str, str], int] = {}
     for cell in cells:
         first.setdefault((cell.question, cell.method, cell.label), len(first))
-    order = sorted(
-        cells, key=lambda cell: (first[cell.question, cell.method, cell.label], cell.budget or 0.0)
-    )
-    return [_row(cell, jobs[cell.key]) for cell in order]
+
+    def place(cell: Cell) -> tuple[int, float]:
+        return first[cell.question, cell.method, cell.label], cell.budget or 0.0
+
+    return [_row(cell, jobs[cell.key]) for cell in sorted(cells, key=place)]
 
 
 def _row(cell: Cell, job: Job) -> Row:
     if job.state != "done":
         return Row(cell, "failed" if job.state == "failed" else "left", job.error)
+    folder = job.folder
     try:
-        found = Audit.load(job.folder / "audit" / "audit.json")
-        card = {} if cell.is_raw else read_card(job.folder / "release")
+        audit = Audit.load(folder / "audit" / "audit.json")
+        card = {} if cell.is_raw else read_card(folder / "release")
     except PrivetError as error:
-        return Row(cell, "failed", f"{error} Remove {job.folder.name} from cells/ to do it again.")
+        return Row(cell, "failed", f"{error} Remove {folder.name} from cells/ to do it again.")
+    seconds = [read_seconds(folder / name) for name in ("learned.json", "done.json")]
     return Row(
-        cell,
-        "done",
-        "",
-        found,
-        card,
-        read_seconds(job.folder / "learned.json"),
-        read_seconds(job.folder / "done.json"),
-        pictures.read(job.folder / "pictures.json"),
+        cell, "done", "", audit, card, *seconds, example_images.read(folder / "pictures.json")
     )
 
 
 def flat(row: Row) -> dict[str, Any]:
     """The row as columns; `private.A.score` is the worst adversary's on A, `utility.C.score` the
-    best model's for C."""
-    cell = row.cell
-    found: dict[str, Any] = {
+    best model's for C, `adversaries` every one's."""
+    cell, distortion = row.cell, row.card.get("distortion")
+    columns: dict[str, Any] = {
         "question": cell.question,
         "method": cell.method,
         "label": cell.label,
@@ -140,39 +141,39 @@ def flat(row: Row) -> dict[str, Any]:
         "cell": cell.key,
         "learn_seconds": row.learn_seconds,
         "audit_seconds": row.audit_seconds,
-        "distortion": _plain(row.card.get("distortion")),
+        "distortion": None if distortion is None else json.dumps(distortion),
     }
+    everybody = {}
     for role, names in (("private", cell.hidden), ("utility", cell.utility)):
         for name in names:
-            reading = row.reading(name)
-            if reading is None:
-                continue
-            score, head = reading.worst.score, f"{role}.{name}"
-            found |= {
-                f"{head}.adversary": reading.worst.called,
-                f"{head}.score": score.value,
-                f"{head}.low": score.low,
-                f"{head}.high": score.high,
-                f"{head}.chance": score.chance,
-                f"{head}.n": score.n,
-                f"{head}.plain": reading.worst.plain.value,
-            }
-            if role == "private":
-                found |= {
-                    f"{head}.certified": row.certified(name),
-                    f"{head}.in_game": row.in_game(name),
-                }
+            if (reading := row.reading(name)) is not None:
+                columns |= _headline(row, reading, f"{role}.{name}", role == "private")
+                everybody[name] = [_every_figure(finding) for finding in reading.released]
     if row.audit is None:
-        return found
+        return columns
     for one in row.audit.fairness:
-        found |= _figures(f"fairness.{one.task}.{one.by}", one.released)
+        columns |= _figures(f"fairness.{one.task}.{one.by}", one.released)
     for attack in row.audit.people:
-        found |= _figures(f"people.{attack.attack}", attack.figures)
-    return (
-        found
-        | _figures("information", row.audit.information)
-        | {"adversaries": json.dumps(_everybody(row))}
-    )
+        columns |= _figures(f"people.{attack.attack}", attack.figures)
+    columns |= _figures("information", row.audit.information)
+    return columns | {"adversaries": json.dumps(everybody)}
+
+
+def _headline(row: Row, reading: Reading, head: str, private: bool) -> dict[str, Any]:
+    score = reading.worst.score
+    columns = {
+        "adversary": reading.worst.called,
+        "score": score.value,
+        "low": score.low,
+        "high": score.high,
+        "chance": score.chance,
+        "n": score.n,
+        "plain": reading.worst.plain.value,
+    }
+    if private:
+        columns["certified"] = row.certified(reading.attribute)
+        columns["in_game"] = row.in_game(reading.attribute)
+    return {f"{head}.{key}": value for key, value in columns.items()}
 
 
 def _figures(head: str, figures: Mapping[str, Figure]) -> dict[str, Any]:
@@ -183,33 +184,16 @@ def _figures(head: str, figures: Mapping[str, Figure]) -> dict[str, Any]:
     }
 
 
-def _everybody(row: Row) -> dict[str, list[dict[str, Any]]]:
-    """What every adversary read of every attribute, and every task model: the headline's columns
-    have the strongest only."""
-    return {
-        name: [_found(f) for f in reading.released]
-        for name in (*row.cell.hidden, *row.cell.utility)
-        if (reading := row.reading(name))
-    }
-
-
-def _found(one: Finding) -> dict[str, Any]:
-    ends = {
-        key: [figure.value, figure.low, figure.high]
-        for key, figure in (("score", one.score), ("plain", one.plain))
-    }
+def _every_figure(one: Finding) -> dict[str, Any]:
+    score, plain = one.score, one.plain
     return {
         "adversary": one.adversary,
         "title": one.called,
-        **ends,
-        "measure": one.score.measure,
-        "n": one.score.n,
+        "score": [score.value, score.low, score.high],
+        "plain": [plain.value, plain.low, plain.high],
+        "measure": score.measure,
+        "n": score.n,
     }
-
-
-def _plain(value: Any) -> str | None:
-    """How far records were moved, as the card says it, in JSON."""
-    return None if value is None else json.dumps(value)
 
 
 def write_parquet(path: Path, found: Sequence[Row], refused: Sequence[Refused] = ()) -> None:
@@ -217,33 +201,20 @@ def write_parquet(path: Path, found: Sequence[Row], refused: Sequence[Refused] =
     error says why."""
     others = [
         {
-            "question": r.question,
-            "method": r.method,
-            "label": r.label,
+            "question": one.question,
+            "method": one.method,
+            "label": one.label,
             "seed": 0,
             "state": "refused",
-            "error": r.reason,
+            "error": one.reason,
         }
-        for r in refused
+        for one in refused
     ]
-    frame = pd.DataFrame([*(flat(row) for row in found), *others])
-    words = {
-        "question",
-        "method",
-        "label",
-        "dial",
-        "settings",
-        "battery",
-        "state",
-        "error",
-        "cell",
-        "distortion",
-        "adversaries",
-    }
+    frame = pd.DataFrame([*map(flat, found), *others])
     for name in frame.columns:  # a column of nothing has a type, too
-        text = name in words or name.endswith(".adversary")
+        words = name in _WORDS or name.endswith(".adversary")
         frame[name] = frame[name].astype(
-            "string" if text else "int64" if name == "seed" else "float64"
+            "string" if words else "int64" if name == "seed" else "float64"
         )
     with replacing(path) as temporary:
         frame.to_parquet(temporary, index=False)

@@ -37,7 +37,8 @@ TRIES = 2
 
 @dataclass
 class Job:
-    """A cell on its way."""
+    """A cell on its way: its folder, how far it has come, how often the work under way was tried,
+    and since when."""
 
     cell: Cell
     folder: Path
@@ -45,18 +46,15 @@ class Job:
     error: str = ""
     tries: int = 0
     since: float = 0.0
-    """When the work under way began."""
-    fresh: bool = False
-    """Whether it was done in this run rather than found."""
 
     @property
     def running(self) -> bool:
         return self.state in ("learning", "attacking")
 
 
-class Hand(Protocol):
+class Worker(Protocol):
     """Whoever takes jobs, one at a time: a process here, or a task of a cluster
-    (scale/cells.py)."""
+    (scale/ray_cells.py)."""
 
     job: Job | None
 
@@ -65,39 +63,44 @@ class Hand(Protocol):
     def stop(self) -> None: ...
 
 
-Events = queue.Queue[tuple[Hand, str | None]]
-"""What hands say: a line of JSON, or None when they have died."""
-Hire = Callable[[Path, int, Events], Hand]
-"""Takes a hand on, given the log in the comparison's folder and how many work at the same time."""
+Events = queue.Queue[tuple[Worker, str | None]]
+"""What workers say: a line of JSON, or None when they have died."""
+StartWorker = Callable[[Path, int, Events], Worker]
+"""Given the log in the comparison's folder and how many work at the same time."""
 
 
 @dataclass
-class Crew:
+class Scheduler:
+    """Gives jobs to workers until everything is done, failed, or the time is up.
+
+    Parameters:
+        jobs, raws: All jobs, and by question the one on its raw records.
+        device: For learning and attacking.
+        workers, start_worker, log: How many, how one is started, and where they log.
+        deadline, grace: A reading of `time.monotonic` by which everything is stopped, and the
+            seconds before it in which nothing new is started.
+        changed: Called whenever a job changes its state.
+        audits: Seconds of the audits of this run: one that cannot end in time is not begun.
+    """
+
     jobs: list[Job]
     raws: dict[str, Job]
-    """By question, the job on its raw records."""
     device: str
     workers: int
+    start_worker: StartWorker
     log: Path
     deadline: float = float("inf")
     grace: float = 0.0
     changed: Callable[[Job], None] = lambda job: None
-    """Called whenever a job changes its state."""
-    hire: Hire = field(kw_only=True)
     audits: list[float] = field(default_factory=list)
-    """Seconds of the audits of this run: one that cannot end in time is not begun."""
 
-    def work(self) -> None:
-        """Until everything is done, failed, or the time is up."""
+    def run(self) -> None:
         events: Events = queue.Queue()
-        staff: list[Hand] = []
+        staff: list[Worker] = []
         try:
-            while True:
-                self._hire(staff, events)
-                if not any(job.running for job in self.jobs) and self._next() is None:
-                    return
-                left = self.deadline - time.monotonic()
-                if left <= 0:
+            while (left := self.deadline - time.monotonic()) > 0:
+                self._give(staff, events)
+                if not any(job.running for job in self.jobs):
                     return
                 with contextlib.suppress(queue.Empty):
                     self._hear(*events.get(timeout=min(left, 1.0)), staff)
@@ -108,19 +111,22 @@ class Crew:
                 if job.running:
                     self._set(job, reached(job.folder))
 
-    def _hire(self, staff: list[Hand], events: Events) -> None:
-        """Give every idle worker something to do, and take on more while there is more to do than
-        hands."""
+    def _give(self, staff: list[Worker], events: Events) -> None:
+        """Give every idle worker something to do, and start more while there is more to do."""
         while (job := self._next()) is not None:
             worker = next((w for w in staff if w.job is None), None)
             if worker is None:
                 if len(staff) >= self.workers:
                     return
-                staff.append(worker := self.hire(self.log, self.workers, events))
+                worker = self.start_worker(self.log, self.workers, events)
+                staff.append(worker)
             learning = job.state == "left" and not job.cell.is_raw
+            raw = self.raws[job.cell.question]
+            known = raw.folder / "audit" / "audit.json"
             job.since = time.monotonic()
             job.tries += 1
-            worker.give(job, "learn" if learning else "attack", self.device, self._raw(job))
+            shared = known if raw is not job and raw.state == "done" else None
+            worker.give(job, "learn" if learning else "attack", self.device, shared)
             self._set(job, "learning" if learning else "attacking")
 
     def _next(self) -> Job | None:
@@ -129,80 +135,67 @@ class Crew:
         left = self.deadline - self.grace - time.monotonic()
         if left <= 0:
             return None
-        waiting = [job for job in self.jobs if job.state == "left"]
-        first = next((job for job in waiting if job.cell.is_raw), None)
-        if first is not None:
-            return first
         in_time = not self.audits or statistics.median(self.audits) < left
-        known = {question for question, raw in self.raws.items() if raw.state in ("done", "failed")}
-        ready = (
-            job
-            for job in self.jobs
-            if in_time and job.state == "learned" and job.cell.question in known
-        )
-        return next(ready, None) or next(iter(waiting), None)
+        waiting = [job for job in self.jobs if job.state == "left"]
+        learned = [job for job in self.jobs if job.state == "learned" and in_time]
+        known = [j for j in learned if self.raws[j.cell.question].state in ("done", "failed")]
+        raws = [job for job in waiting if job.cell.is_raw]
+        return next(iter([*raws, *known, *waiting]), None)
 
-    def _raw(self, job: Job) -> Path | None:
-        own = self.raws[job.cell.question]
-        return (
-            own.folder / "audit" / "audit.json" if own is not job and own.state == "done" else None
-        )
-
-    def _hear(self, worker: Hand, line: str | None, staff: list[Hand]) -> None:
+    def _hear(self, worker: Worker, line: str | None, staff: list[Worker]) -> None:
         """An answer, or the end of a worker."""
         job, worker.job = worker.job, None
-        died = {
-            "error": f"The process that worked on it ended ({worker.ending()}).",
-            "broken": True,
-        }
-        answer: dict[str, Any] = died if line is None else json.loads(line)
-        if answer.get("broken"):
-            staff[:] = [w for w in staff if w is not worker]
+        died = f"The process that worked on it ended ({worker.ending()})."
+        answer: dict[str, Any] = {"error": died, "broken": True}
+        if line is not None:
+            answer = json.loads(line)
+        broken = bool(answer.get("broken"))
+        if broken:
+            staff[:] = [other for other in staff if other is not worker]
         if job is None:
             return
-        if "error" in answer:
-            if answer.get("broken") and job.tries < TRIES:
-                self._set(job, reached(job.folder))
-            else:
-                job.error = answer["error"]
-                self._set(job, "failed")
-            return
-        job.tries = 0
-        if job.state == "learning":
-            self._set(job, "learned")
-            return
-        job.fresh = True
-        self.audits.append(time.monotonic() - job.since)
-        self._set(job, "done")
+        if broken and job.tries < TRIES:
+            self._set(job, reached(job.folder))
+        elif "error" in answer:
+            job.error = answer["error"]
+            self._set(job, "failed")
+        else:
+            job.tries = 0
+            if job.state == "attacking":
+                self.audits.append(time.monotonic() - job.since)
+            self._set(job, "learned" if job.state == "learning" else "done")
 
     def _set(self, job: Job, state: State) -> None:
         job.state = state
         self.changed(job)
 
 
-class Worker:
-    """A process, the job it has, and a thread that passes its answers on."""
+class WorkerProcess:
+    """A process, the job it has, and a thread that passes its answers on.
+
+    Parameters:
+        log: Where its errors go.
+        among: How many share the cores.
+        events: Where its answers go.
+    """
 
     def __init__(self, log: Path, among: int, events: Events) -> None:
         threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // among))
-        own = {
-            name: threads for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-        }
+        names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
                 PROGRAM,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env={"GOMP_SPINCOUNT": "10000", **os.environ, **own},
+                env={"GOMP_SPINCOUNT": "10000", **os.environ, **dict.fromkeys(names, threads)},
                 start_new_session=True,
             )
         self.job: Job | None = None
         assert self.process.stdin and self.process.stdout
         self.entrance: IO[bytes] = self.process.stdin
-        threading.Thread(
-            target=self._listen, args=(self.process.stdout, events), daemon=True
-        ).start()
+        listening = (self.process.stdout, events)
+        threading.Thread(target=self._listen, args=listening, daemon=True).start()
 
     def _listen(self, answers: IO[bytes], events: Events) -> None:
         for line in answers:
@@ -212,15 +205,10 @@ class Worker:
 
     def give(self, job: Job, do: str, device: str, raw: Path | None) -> None:
         self.job = job
-        words = {
-            "do": do,
-            "cell": job.cell.to_json(),
-            "folder": str(job.folder),
-            "device": device,
-            "raw": raw and str(raw),
-        }
+        words = {"do": do, "cell": job.cell.to_json(), "folder": str(job.folder)}
+        line = json.dumps({**words, "device": device, "raw": raw and str(raw)})
         with contextlib.suppress(OSError):  # it has died, which its listener will say
-            self.entrance.write(json.dumps(words).encode() + b"\n")
+            self.entrance.write(line.encode() + b"\n")
             self.entrance.flush()
 
     def ending(self) -> str:
@@ -236,12 +224,9 @@ class Worker:
 
 
 def jobs_of(cells: Sequence[Cell], room: Path) -> dict[str, Job]:
-    """By key, every cell and how far it has come in `room`."""
-    return {
-        cell.key: Job(cell, folder, reached(folder))
-        for cell in cells
-        for folder in (cell.folder(room),)
-    }
+    """By key, every cell and how far it has come in the comparison's folder, `room`."""
+    folders = {cell.key: cell.folder(room) for cell in cells}
+    return {c.key: Job(c, folders[c.key], reached(folders[c.key])) for c in cells}
 
 
 def run(
@@ -254,7 +239,7 @@ def run(
     time_limit: float | None = None,
     started: float | None = None,
     changed: Callable[[Job], None] = lambda job: None,
-    hire: Hire | None = None,
+    start_worker: StartWorker | None = None,
 ) -> None:
     """Do what is not done yet; the jobs say how far each has come.
 
@@ -262,38 +247,30 @@ def run(
     then.
     """
     raws = {cell.question: jobs[cell.key] for cell in cells if cell.is_raw}
-    crew = Crew(
-        list(jobs.values()),
-        raws,
-        device,
-        count(workers),
-        room / "workers.log",
-        changed=changed,
-        hire=hire or Worker,
-    )
+    log, start = room / "workers.log", start_worker or WorkerProcess
+    scheduler = Scheduler(list(jobs.values()), raws, device, count(workers), start, log)
+    scheduler.changed = changed
     if time_limit is not None:
-        crew.deadline = (time.monotonic() if started is None else started) + time_limit
-        crew.grace = GRACE * time_limit
-    crew.work()
+        scheduler.deadline = (time.monotonic() if started is None else started) + time_limit
+        scheduler.grace = GRACE * time_limit
+    scheduler.run()
 
 
 def reached(folder: Path) -> State:
     """How far a cell has come that nobody works on."""
-    found = stage(folder)
-    return "left" if found == "new" else found
+    so_far = stage(folder)
+    return "left" if so_far == "new" else so_far
 
 
 def count(workers: int | None) -> int:
-    cores = os.cpu_count() or 1
-    if workers is None:
-        return min(cores, 4)
-    if workers < 1:
+    """How many workers: as many as were asked for, else one per core and at most four."""
+    if workers is not None and workers < 1:
         raise PrivetError(f"At least one worker is needed, not {workers}.")
-    return workers
+    return min(os.cpu_count() or 1, 4) if workers is None else workers
 
 
 @contextmanager
-def alone(room: Path) -> Iterator[None]:
+def locked(room: Path) -> Iterator[None]:
     """One comparison at a time in a folder; the lock goes with the process, however it ends."""
     with (room / ".lock").open("w") as file:
         try:

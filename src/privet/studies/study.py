@@ -4,9 +4,10 @@ before anything runs."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,33 +28,39 @@ Read = Callable[[Source], Dataset]
 
 @dataclass(frozen=True)
 class Variant:
-    """A method with some settings fixed, and the values of its dial to try."""
+    """A method with some settings fixed, and the values of its dial to try.
+
+    Parameters:
+        method, settings: The method's name, and settings that differ from its defaults.
+        budgets: Values of its dial; None: the method's own sweep.
+        label: What tells it from another variant of the same method; else the method's title.
+        told: Whether it is told of the tasks, if it takes any.
+    """
 
     method: str
     settings: tuple[tuple[str, Any], ...] = ()
     budgets: tuple[float, ...] | None = None
-    """None: the method's own sweep."""
     label: str = ""
-    """What tells it from another variant of the same method; the method's title where nothing is
-    said."""
     told: bool = True
-    """Whether it is told of the tasks, if it takes any."""
 
     @property
     def called(self) -> str:
+        """Its label, or the method's title."""
         return self.label or METHODS[self.method].title
 
     @property
     def dials(self) -> tuple[float | None, ...]:
-        """The budgets; a single None where there is nothing to turn."""
+        """The budgets; a single None where there is no dial."""
         kind = METHODS[self.method]
         return self.budgets or (kind.sweep if kind.dial and kind.sweep else (None,))
 
     def build(self, budget: float | None, seed: int) -> Method:
+        """The method itself."""
         kind = METHODS[self.method]
         if kind.dial in dict(self.settings):
             raise PrivetError(
-                f"{kind.dial} is what the budgets of {kind.name} turn: give it with  --budgets {kind.name}=..."
+                f"{kind.dial} is what the budgets of {kind.name} turn: give it with  "
+                f"--budgets {kind.name}=..."
             )
         words = [
             f"{key}={str(value).lower() if isinstance(value, bool) else value}"
@@ -64,8 +71,16 @@ class Variant:
 
 @dataclass(frozen=True)
 class Question:
-    """What to hide in which data, and for which tasks. A release may be attacked on other data than
-    it was learned from."""
+    """What to hide in which data, and for which tasks.
+
+    A release may be attacked on other data than it was learned from.
+
+    Parameters:
+        learned_on, private, utility: The data a release is learned from, what to hide, the tasks.
+        name, title: Short, and for people.
+        elsewhere: The data of the audit, where it is not the same.
+        hidden, asked: `private` and `utility` as that data calls them; empty: the same.
+    """
 
     learned_on: Source
     private: tuple[str, ...]
@@ -73,14 +88,12 @@ class Question:
     name: str = ""
     title: str = ""
     elsewhere: Source | None = None
-    """The data of the audit, where it is not the same."""
     hidden: tuple[str, ...] = ()
-    """`private` as the data of the audit calls it; empty: the same."""
     asked: tuple[str, ...] = ()
-    """`utility` as the data of the audit calls it; empty: the same."""
 
     @property
     def audited_on(self) -> Source:
+        """The data of the audit."""
         return self.elsewhere or self.learned_on
 
     @property
@@ -97,11 +110,8 @@ class Question:
         """The tasks that a variant is told of, and the columns that are no input. Whatever it is
         told, no method gets a task's column: all then see the same input, and none looks useful by
         handing the task on."""
-        return (
-            (self.utility, ())
-            if variant.told and METHODS[variant.method].tasks != "none"
-            else ((), self.utility)
-        )
+        told = variant.told and METHODS[variant.method].tasks != "none"
+        return (self.utility, ()) if told else ((), self.utility)
 
 
 @dataclass(frozen=True)
@@ -115,46 +125,98 @@ class Refused:
 
     @property
     def said(self) -> str:
+        """In a sentence."""
         return f"{self.label} is left out: {self.reason}"
 
 
 @dataclass(frozen=True)
 class Published:
-    """A figure of a paper, to stand beside ours."""
+    """A figure of a paper, to be compared with ours.
+
+    Parameters:
+        attribute, value: Whose figure it is, and the figure as a share.
+        source: Where it stands, in words.
+        question, label, budget: The cell it belongs to; without a label, raw records.
+        measure, adversary: What is counted, and which of our adversaries is the same; without one,
+            one network of the papers' kind.
+    """
 
     attribute: str
     value: float
-    """As a share."""
     source: str
-    """Where it stands, in words."""
     question: str = ""
     label: str = ""
-    """The variant's; empty: raw records."""
     budget: float | None = None
     measure: str = "plain accuracy"
     adversary: str = ""
-    """Which of our adversaries is the same; empty: one network, of the papers' kind."""
 
 
 @dataclass(frozen=True)
 class Study:
+    """Questions, and the variants of methods that answer each of them.
+
+    Parameters:
+        questions, variants, seeds, battery: Every variant learns every question from as many seeds,
+            and is attacked with the battery.
+        rebuild: Whether decoders try to rebuild records, which is most of the work of a large
+            battery on pictures.
+        chosen: Whether somebody named the methods; else those that do not take the data are left
+            out.
+        title, paper, about, notes: Sentences for the page.
+        published: Figures of the paper.
+        refused: Who was left out, once that is known.
+    """
+
     questions: tuple[Question, ...]
     variants: tuple[Variant, ...]
     seeds: int = 1
     battery: str = "quick"
     rebuild: bool = True
-    """Whether decoders try to rebuild records, which is most of the work of a large battery on
-    pictures."""
     chosen: bool = True
-    """Whether somebody named the methods; else those that do not take the data are left out."""
     title: str = ""
     paper: str = ""
     about: str = ""
     published: tuple[Published, ...] = ()
     notes: tuple[str, ...] = ()
-    """What is to be known about it, in sentences; in the end also who was left out, and why."""
     refused: tuple[Refused, ...] = ()
-    """Who was left out, once that is known."""
+
+    @staticmethod
+    def of(
+        data: str,
+        private: Sequence[str],
+        utility: Sequence[str],
+        *,
+        methods: Sequence[str] = (),
+        budgets: Mapping[str, Sequence[float]] | None = None,
+        settings: Mapping[str, Mapping[str, Any]] | None = None,
+        seeds: int = 1,
+        battery: str = "quick",
+        schema: str | Path | None = None,
+    ) -> Study:
+        """One question, and a variant per method; without `methods`, every method there is.
+
+        `budgets` and `settings` are those of each method, by its name; `data` and `schema` are as
+        for `privet.load`.
+
+        >>> Study.of("portraits", ["beard"], ["hat"], methods=["leace"]).variants
+        (Variant(method='leace', settings=(), budgets=None, label='', told=True),)
+        """
+        budgets, settings = budgets or {}, settings or {}
+        names = list(dict.fromkeys(methods)) or list(METHODS)
+        for name in (*budgets, *settings):
+            if name not in names:
+                raise unknown("method in this comparison", name, names)
+        variants = tuple(
+            Variant(
+                METHODS[name].name,
+                tuple(settings.get(name, {}).items()),
+                tuple(budgets[name]) if name in budgets else None,
+            )
+            for name in names
+        )
+        source = Source(data, None if schema is None else str(schema))
+        question = Question(source, tuple(private), tuple(utility))
+        return Study((question,), variants, seeds, battery, chosen=bool(methods))
 
     def cells(
         self, device: str = "auto", progress: bool = True
@@ -180,25 +242,19 @@ class Study:
             return load(source.spec, source.schema, progress)
 
         raws: list[Cell] = []
-        ranked: list[tuple[tuple[int, ...], Cell]] = []
+        ordered: list[tuple[tuple[int, int], Cell]] = []
         refused: list[Refused] = []
-        for place, question in enumerate(self.questions):
+        for question in self.questions:
             taken, left = self._taken(question, read, device)
             refused += left
-            raws.append(_raw(question, next(iter(taken.values())), read, self.battery))
-            for at, variant in enumerate(taken):
-                for seed in range(self.seeds):
-                    for turn, budget in enumerate(variant.dials):
-                        ranked.append(
-                            (
-                                (seed, turn, place, at),
-                                self._cell(question, variant, budget, seed, read),
-                            )
-                        )
-        ordered = [cell for _, cell in sorted(ranked, key=lambda pair: pair[0])]
-        return list(
-            {(cell.question, cell.key): cell for cell in (*raws, *ordered)}.values()
-        ), refused
+            raws.append(self._raw(question, next(iter(taken.values())), read))
+            for variant, seed in product(taken, range(self.seeds)):
+                for step, budget in enumerate(variant.dials):
+                    cell = self._cell(question, variant, budget, seed, read)
+                    ordered.append(((seed, step), cell))
+        ordered.sort(key=lambda pair: pair[0])
+        cells = [*raws, *(cell for _, cell in ordered)]
+        return list({(cell.question, cell.key): cell for cell in cells}.values()), refused
 
     def _taken(
         self, question: Question, read: Read, device: str
@@ -208,21 +264,20 @@ class Study:
         data = read(question.learned_on)
         taken: dict[Variant, Problem] = {}
         left: list[Refused] = []
-        first: PrivetError | None = None
+        errors: list[PrivetError] = []
         for variant in self.variants:
             try:
-                tasks, without = question.tell(variant)
                 built = variant.build(variant.dials[0], 0)
-                taken[variant] = built.problem(
-                    data, question.private, tasks, without, Run(device=device)
-                )
+                told = question.tell(variant)
+                run = Run(device=device)
+                taken[variant] = built.problem(data, question.private, *told, run)
             except PrivetError as error:
                 if self.chosen:
                     raise
-                first = first or error
+                errors.append(error)
                 left.append(Refused(question.name, variant.method, variant.called, str(error)))
         if not taken:
-            raise first or PrivetError("There is no method to compare.")
+            raise errors[0] if errors else PrivetError("There is no method to compare.")
         _check_audit(question, next(iter(taken.values())), read(question.audited_on))
         return taken, left
 
@@ -231,35 +286,55 @@ class Study:
     ) -> Cell:
         built = variant.build(budget, seed)
         tasks, without = question.tell(variant)
-        dial = built.dial if budget is not None else ""
         return Cell(
             built.name,
             built.settings(),
             seed,
-            question.learned_on,
-            read(question.learned_on).fingerprint,
-            question.private,
-            tasks,
-            without,
-            question.audited_on,
-            read(question.audited_on).fingerprint,
-            question.audited_private,
-            question.audited_utility,
-            self.battery,
+            learned_print=read(question.learned_on).fingerprint,
+            tasks=tasks,
+            without=without,
             rebuild=self.rebuild,
             brought=_brought(built.settings()),
-            question=question.name,
             label=variant.called,
-            dial=dial,
+            dial=built.dial if budget is not None else "",
             budget=budget,
+            **self._audit(question, read),
         )
+
+    def _raw(self, question: Question, problem: Problem, read: Read) -> Cell:
+        """Raw records of one question; what matters of the data a release is learned from is how it
+        takes records."""
+        return Cell(
+            RAW,
+            {},
+            0,
+            learned_print=hashlib.sha256(canonical(problem.schema.to_json()).encode()).hexdigest(),
+            tasks=(),
+            without=question.utility,
+            label="raw data",
+            **self._audit(question, read),
+        )
+
+    def _audit(self, question: Question, read: Read) -> dict[str, Any]:
+        """What all cells of a question share."""
+        return {
+            "learned_on": question.learned_on,
+            "private": question.private,
+            "audited_on": question.audited_on,
+            "audited_print": read(question.audited_on).fingerprint,
+            "hidden": question.audited_private,
+            "utility": question.audited_utility,
+            "battery": self.battery,
+            "question": question.name,
+        }
 
 
 def _check_audit(question: Question, problem: Problem, data: Dataset) -> None:
     """What the audit will ask of its data, before anything is learned."""
     if not question.utility:
         raise PrivetError(
-            "Name at least one task with --utility: a frontier weighs what leaks against what a task can still use."
+            "Name at least one task with --utility: a frontier weighs what leaks against what a "
+            "task can still use."
         )
     data.require_labels(question.audited_private, "private", "attack")
     data.require_labels(question.audited_utility, "utility", "attack")
@@ -278,26 +353,3 @@ def _brought(settings: dict[str, Any]) -> tuple[str, ...]:
     ]
     paths = [Path(word.partition("=")[2] or word).expanduser() for word in words]
     return tuple(content_of([path]) for path in paths if path.is_file())
-
-
-def _raw(question: Question, problem: Problem, read: Read, battery: str) -> Cell:
-    """Raw records of one question; what matters of the data a release is learned from is how it
-    takes records."""
-    inputs = hashlib.sha256(canonical(problem.schema.to_json()).encode()).hexdigest()
-    return Cell(
-        RAW,
-        {},
-        0,
-        question.learned_on,
-        inputs,
-        question.private,
-        (),
-        question.utility,
-        question.audited_on,
-        read(question.audited_on).fingerprint,
-        question.audited_private,
-        question.audited_utility,
-        battery,
-        question=question.name,
-        label="raw data",
-    )

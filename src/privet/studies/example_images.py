@@ -21,35 +21,31 @@ Shown = dict[str, list[str]]
 none of is left out."""
 
 
-def shown(release: Release, audit: Audit, data: Dataset) -> Shown:
+def examples(release: Release, audit: Audit, data: Dataset) -> Shown:
     """Empty for records that are no pictures. A release keeps a picture's form where its card says
     so: floats in [-1, 1]."""
     if data.modality != "image":
         return {}
-    first = audit.rebuilt[0] if audit.rebuilt else None
-    if first is not None and first.originals:
-        x = np.stack([_decode(text) for text in first.originals[:SHOWN]])
-        found = {
-            "originals": [_encode(one) for one in x],
-            "rebuilt": [_encode(_decode(text)) for text in first.rebuilt[:SHOWN]],
-        }
+    if audit.rebuilt and audit.rebuilt[0].originals:
+        x = np.stack([_decode(text) for text in audit.rebuilt[0].originals[:SHOWN]])
+        rebuilt = [_encode(_decode(text)) for text in audit.rebuilt[0].rebuilt[:SHOWN]]
+        shown = {"originals": [_encode(one) for one in x], "rebuilt": rebuilt}
     else:
         x = np.asarray(release.schema.inputs(data.part("test"))[:SHOWN])
-        found = {"originals": [_encode(one) for one in x]}
+        shown = {"originals": [_encode(one) for one in x]}
     if release.card.get("form") == "record":
-        z = release(x, seed=0)
-        found["released"] = [
-            _encode(one) for one in np.clip((z + 1) * 127.5, 0, 255).round().astype(np.uint8)
-        ]
-    return found
+        pixels = np.clip((release(x, seed=0) + 1) * 127.5, 0, 255).round().astype(np.uint8)
+        shown["released"] = [_encode(one) for one in pixels]
+    return shown
 
 
 def read(path: Path) -> Shown:
+    """What was written of `examples`; empty where there is no such file."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        shown = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return shown if isinstance(shown, dict) else {}
 
 
 def _decode(text: str) -> Array:
