@@ -90,25 +90,28 @@ def compared(room: Path, seeds: int, records: int, turns: int) -> dict[str, Any]
 
 def once(address: str, out: Path, room: Path, seeds: int, workers: int) -> float:
     from privet.scale import ray_cells as cells
-    from privet.studies.arguments import asked
-    from privet.studies.compare import compare_to
+    from privet.studies.compare import run_study
+    from privet.studies.study import Study
 
     cells.WORK = "scale:do"
-    settings = ["tiprdc.width=0.5", "tiprdc.warmup=1", "tiprdc.epochs=6"]
-    study = asked(
-        None,
-        "full",
+    study = Study.of(
         str(room / "records.parquet"),
         ["u"],
         ["y"],
         methods=["tiprdc"],
-        budgets="0.5",
-        settings=settings,
+        budgets={"tiprdc": [0.5]},
+        settings={"tiprdc": {"width": 0.5, "warmup": 1, "epochs": 6}},
         seeds=seeds,
     )
     with cells.crew(address, workers) as staff:
         started = time.monotonic()
-        found = compare_to(out, study, workers=staff.workers, device=staff.device, hire=staff.hire)
+        found = run_study(
+            study,
+            out,
+            workers=staff.workers,
+            device=staff.device,
+            start_worker=staff.start_worker,
+        )
     if found.count("done") != seeds + 1:
         raise SystemExit(f"Only {found.count('done')} of {seeds + 1} cells were done.")
     return time.monotonic() - started

@@ -16,7 +16,7 @@ from privet.cli import main as cli
 from privet.core.errors import PrivetError
 from privet.evidence.figures import Audit, Certified, Figure, Finding, Reading
 from privet.reporting.page import render
-from privet.studies.demo import told
+from privet.studies.demo import in_words
 from small import small
 
 
@@ -115,14 +115,11 @@ def _audit(title: str, bound: float | None) -> Audit:
 
 
 def test_the_demo_says_what_was_read_and_what_is_proved() -> None:
-    proved, not_proved = told(_audit("Hedge", 0.631)), told(_audit("TIPRDC", None))
-    assert (
-        "the strongest of 1 attackers reads beard right 61 times in 100 (raw pictures: 90)"
-        in proved
-    )
-    assert "nobody can be right more than 64 times in 100 (certified, 99 % confidence)" in proved
-    assert "hat is read right 87 times (raw: 90)" in proved
-    assert "nothing is proved" in not_proved and "nobody" not in not_proved
+    proved, not_proved = in_words(_audit("Hedge", 0.631)), in_words(_audit("TIPRDC", None))
+    assert proved.startswith("Hedge. beard: the only attacker is right 61 times in 100 (between")
+    assert "No adversary can guess it with a balanced accuracy above 63.1 % (99 %" in proved
+    assert "hat: a model trained on the release is right 87 times in 100" in proved
+    assert "Nothing is proved" in not_proved and "No adversary" not in not_proved
 
 
 def test_a_compared_audit_has_its_own_page() -> None:

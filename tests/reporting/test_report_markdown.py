@@ -104,17 +104,19 @@ def test_no_name_breaks_the_tables(attribute: str, adversary: str, task: str) ->
 
 def test_what_else_was_found_is_one_line_each() -> None:
     said = summary(example.full())
-    (also,) = [line for line in said.splitlines() if "named by nobody" in line]
+    (also,) = [line for line in said.splitlines() if "did not list" in line]
     assert "glasses 93.0 (91.8 to 94.2), guessing 50.0, hat 90.8" in also and also.endswith(
         "and 15 more."
     )
     assert "**Re-identification.** Of 280 people, one other picture is enough" in said
-    assert "**Membership.** Whether a person" in said and "share of variance explained" in said
+    assert (
+        "**Membership.** An attacker who guesses" in said and "share of variance explained" in said
+    )
     assert [row[0] for row in tables(said)[0]] == ["beard", "age"] and tables(said)[0][1][
         2
     ] == "<strong>31.0</strong> (27.0 to 35.0)"
     quiet = summary(example.audit())
-    assert "nobody**" not in quiet and "Membership" not in quiet and "variance" not in quiet
+    assert "did not list" not in quiet and "Membership" not in quiet and "variance" not in quiet
 
 
 @unhurried
@@ -125,7 +127,7 @@ def test_no_undeclared_name_breaks_its_line(name: str) -> None:
         example.audit(), undeclared=(example.reading(name, "undeclared", {"network": 0.9}, {}),)
     )
     page = MarkdownIt("commonmark", {"html": True}).enable("table").render(summary(audit))
-    (line,) = re.findall(r"<p><strong>Also readable.*?</p>", page, re.S)
+    (line,) = re.findall(r"<p><strong>Attributes you.*?</p>", page, re.S)
     assert line.count("<") == 4, "a paragraph and what is strong in it"
     assert (shown(name) or "(no name)") in html.unescape(line).replace("@\u200b", "@")
 
@@ -153,7 +155,8 @@ def test_missing_things_are_called_missing() -> None:
 def test_certificates_are_one_line_each() -> None:
     lines = summary(example.full()).splitlines()
     assert (
-        "**beard.** No adversary can be right more than 65 times in 100 (99 % confidence)." in lines
+        "**beard.** No adversary can guess it with a balanced accuracy above 64.5 % (99 % confidence)."
+        in lines
     )
     assert "**age.** Not certified: one of its values has fewer than two people." in lines
     assert sum("No adversary" in line for line in lines) == 2, "one release of a record"

@@ -28,21 +28,15 @@ from privet.methods.registry import METHODS
 from privet.release.apply import apply
 from privet.scale import ray_cells as cells
 from privet.scale.cluster import connected
-from privet.studies.arguments import asked
-from privet.studies.compare import Comparison, compare_to
+from privet.studies.compare import Comparison, run_study
+from privet.studies.study import Study
 from privet.train.game import Run
 from small import small
 
 pytestmark = pytest.mark.system
 
 SMALL = 80 * 2**20
-SETTINGS = [
-    "tiprdc.width=0.05",
-    "tiprdc.warmup=1",
-    "tiprdc.epochs=2",
-    "tiprdc.batch=16",
-    "tiprdc.noise=0.3",
-]
+SETTINGS = {"width": 0.05, "warmup": 1, "epochs": 2, "batch": 16, "noise": 0.3}
 
 
 @pytest.fixture(scope="module")
@@ -96,21 +90,19 @@ def go(
 ) -> Comparison:
     monkeypatch.setattr(cells, "WORK", "scale_work:do")
     monkeypatch.setattr(cells, "EVERY", 0.1)
-    settings, budgets = (SETTINGS, "0.5") if name == "tiprdc" else ([], "")
-    study = asked(
-        None,
-        "full",
+    tiprdc = name == "tiprdc"
+    study = Study.of(
         str(records),
         ["u"],
         ["y"],
         methods=[name],
-        budgets=budgets,
-        settings=settings,
-        seeds=1,
+        budgets={name: [0.5]} if tiprdc else None,
+        settings={name: SETTINGS} if tiprdc else None,
     )
     with cells.crew(address) as staff:
         assert staff.workers == 2
-        return compare_to(out, study, workers=staff.workers, device=staff.device, hire=staff.hire)
+        words = {"workers": staff.workers, "device": staff.device}
+        return run_study(study, out, start_worker=staff.start_worker, **words)
 
 
 def diary(room: Path) -> list[dict]:
@@ -163,7 +155,7 @@ def test_a_killed_worker_loses_nothing_where_nodes_share_no_disk(apart, release,
     assert not any(str(out) in n["folder"] for n in notes), "nobody worked in the asker's folder"
     assert not list(out.glob(".ray-*")) and not list(out.glob("cells/*/release/checkpoint*"))
     built = METHODS["tiprdc"].from_words(
-        [word.partition(".")[2] for word in SETTINGS], budget=0.5, seed=0
+        [f"{key}={value}" for key, value in SETTINGS.items()], budget=0.5, seed=0
     )
     here = built.fit(
         load(str(records)), ["u"], [], without=["y"], run=Run(progress=False, device="cpu")

@@ -162,7 +162,7 @@ def test_the_tip_says_settings_and_numbers(page):
 
 def test_points_are_means_and_the_front_has_no_raw_data():
     found = groups(comparison(), "", "beard", "smiling")
-    named = {group.name: group for group in found}
+    named = {group.cell.variant: group for group in found}
     assert (
         named["TIPRDC budget 0.9"].leak.value == pytest.approx(0.805)
         and len(named["TIPRDC budget 0.9"].rows) == 2
@@ -170,13 +170,13 @@ def test_points_are_means_and_the_front_has_no_raw_data():
     assert (
         named["Hedge budget 0.58"].certified == 0.58 and named["TIPRDC budget 0"].certified is None
     )
-    assert [found[i].name for i in pareto_front(found)] == [
+    assert [found[i].cell.variant for i in pareto_front(found)] == [
         "Hedge budget 0.54",
         "Hedge budget 0.58",
         "TIPRDC budget 0.9",
         "TIPRDC budget 0",
     ]
-    hedge = [group for group in found if group.first.cell.method == "hedge"]
+    hedge = [group for group in found if group.cell.method == "hedge"]
     assert 0 < volume(hedge, proved=True) < volume(hedge) < volume(found) < 1
 
 

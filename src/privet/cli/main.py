@@ -272,7 +272,12 @@ def certify(
     """Say what no adversary can beat, whatever its design: a bound, from people the release has not
     seen."""
     from privet.commands.certify import certify as run
-    from privet.reporting.certificate import by_attribute, long, repeated, target_sentence
+    from privet.reporting.certificate import (
+        by_attribute,
+        participant_sentence,
+        repeated_sentence,
+        target_sentence,
+    )
 
     found = run(
         release,
@@ -286,8 +291,9 @@ def certify(
         device=device,
         command=command_line(),
     )
-    for own in by_attribute(found.certificates).values():
-        out.print(f"{long(own[1])} {repeated(own)}".rstrip(), markup=False)
+    for releases in by_attribute(found.certificates).values():
+        said = f"{participant_sentence(releases[1])} {repeated_sentence(releases)}"
+        out.print(said.rstrip(), markup=False)
     if target is not None:
         out.print(target_sentence(found), markup=False)
     if folder is not None:
@@ -389,10 +395,9 @@ def compare(
     """Learn and attack methods at several budgets; write the frontier of what leaks against what is
     of use."""
     from privet.commands.compare import compare as run
-    from privet.studies.arguments import asked, seconds
-    from privet.studies.compare import ending
+    from privet.studies.command_line import read_seconds, read_study
 
-    study = asked(
+    study = read_study(
         recipe,
         size,
         data,
@@ -409,12 +414,12 @@ def compare(
         study,
         folder,
         workers=workers,
-        time_limit=None if time_limit is None else seconds(time_limit),
+        time_limit=None if time_limit is None else read_seconds(time_limit),
         device=device,
         ray=ray,
         command=command_line(),
     )
-    out.print(ending(found, folder), markup=False)
+    out.print(str(found), markup=False)
     if found.stopped or found.count("failed"):
         raise typer.Exit(130 if found.stopped else 1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from privet.scale.ray_cells import crew
-from privet.studies.compare import Comparison, compare_to, interruptible
+from privet.studies.compare import Comparison, interruptible, run_study
 from privet.studies.study import Study
 
 
@@ -23,7 +23,7 @@ def compare(
 
     The same call goes on where another was stopped or killed.
 
-    study: methods, budgets, seeds and questions (`privet.Study`, or a recipe by
+    study: methods, budgets, seeds and questions (`privet.Study.of`, or a recipe by
         `privet.studies.recipes.recipe`).
     out: the folder for the cells and the results.
     workers: how many processes work at the same time.
@@ -33,12 +33,12 @@ def compare(
     command: what the page says the command was.
     """
     with interruptible(), crew(ray, workers, device) as staff:
-        return compare_to(
-            Path(out),
+        return run_study(
             study,
+            Path(out),
             workers=staff.workers,
             time_limit=time_limit,
             device=staff.device,
-            hire=staff.hire,
+            start_worker=staff.start_worker,
             command=command,
         )

@@ -1,27 +1,20 @@
 """The plots of an audit: one figure on a line, privacy against utility, groups of people, records.
 
-In every plot of privacy *right is more private* and *up is more useful*, so the best corner is the
-top right one.
+In a plot of privacy against utility *right is more private* and *up is more useful*, so the best
+corner is the top right one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from markupsafe import Markup
 
 from privet.evidence.figures import Audit, Figure, Group, Reading, Risk
-from privet.evidence.formatting import (
-    between,
-    explained,
-    is_number,
-    measured,
-    percent,
-    times_in_100,
-)
+from privet.evidence.formatting import between, is_number, measured, percent
 from privet.reporting import sentences
 from privet.reporting.label_placement import Box, shorten
 from privet.reporting.plot import Axis, Bin, Plot, histogram
@@ -34,18 +27,22 @@ MOST_NAMES = 6
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to hand out the data: how private, and how useful."""
+    """One way to hand out the data: how private, and how useful.
+
+    Parameters:
+        label, kind: Its name, and whether it is the release, the raw data or another release.
+        private, utility: What the worst attacker reads, and what a task model reaches.
+        key: What stands in the picture where the label would not fit: a number that the table
+            below explains.
+        is_number: Whether the private attribute is a number, so that variance is counted.
+    """
 
     label: str
     kind: Kind
     private: Figure
-    utility: Figure | None = None
-    key: str = ""
-    """What stands in the picture where the label would not fit: a number that the table beside it
-    explains."""
-    is_number: tuple[bool, bool] = (False, False)
-    """Whether the private attribute and the task are numbers, so that variance is counted and not
-    how often one is right."""
+    utility: Figure | None
+    key: str
+    is_number: bool
 
 
 def alternatives(
@@ -62,22 +59,20 @@ def alternatives(
     ]
     made = []
     for one, name, kind, key in shown:
-        across = _figure(one.private, private, kind)
-        up = _figure(one.utility, utility, kind)
-        if across is not None and (up is not None or utility is None):
-            numbers = {r.attribute for r in one.readings if r.is_number}
-            both = (private in numbers, utility in numbers)
-            made.append(Alternative(name, kind, across, up, key, both))
+        leak, use = _figure(one.private, private, kind), _figure(one.utility, utility, kind)
+        if leak is not None and (use is not None or utility is None):
+            numbers = {reading.attribute for reading in one.private if reading.is_number}
+            made.append(Alternative(name, kind, leak, use, key, private in numbers))
     return made
 
 
 def _figure(readings: Iterable[Reading], name: str | None, kind: Kind) -> Figure | None:
     """What was measured of one attribute, on the raw data or on the release."""
-    reading = next((r for r in readings if r.attribute == name), None)
-    if reading is None or not (reading.raw if kind == "raw" else reading.released):
-        return None
-    figure = (reading.reference if kind == "raw" else reading.worst).score
-    return figure if measured(figure) else None
+    for reading in readings:
+        if reading.attribute == name and (reading.raw if kind == "raw" else reading.released):
+            figure = (reading.reference if kind == "raw" else reading.worst).score
+            return figure if measured(figure) else None
+    return None
 
 
 def axis_start(chance: float, values: Iterable[float]) -> float:
@@ -88,8 +83,7 @@ def axis_start(chance: float, values: Iterable[float]) -> float:
     """
     if not is_number(chance) or chance <= 0:
         return -0.12
-    lowest = min([chance, *filter(is_number, values)])
-    return max(0.0, lowest - 0.12 * (1 - chance))
+    return max(0.0, min([chance, *filter(is_number, values)]) - 0.12 * (1 - chance))
 
 
 def score_axis(
@@ -98,13 +92,12 @@ def score_axis(
     title: str = "",
     css: str = "",
     hint: str = "",
-    reverse: bool = False,
 ) -> Axis:
     """From a little below chance to a little above the highest: most releases lie far from 1."""
-    ends = [*(v for f in figures for v in (f.value, f.low, f.high) if is_number(v)), *bounds]
+    ends = [*(end for figure in figures for end in (figure.low, figure.high)), *bounds]
     chance = figures[0].chance
     high = min(1.0, max([chance + 0.2, *ends]) + 0.02)
-    return Axis(axis_start(chance, ends), high, title, css, hint, reverse, factor=100)
+    return Axis(axis_start(chance, ends), high, title, css, hint, factor=100)
 
 
 def exactly(figure: Figure) -> str:
@@ -121,8 +114,8 @@ def gauge(
     """A bar from chance to the value, with its interval, and what it is compared with, mostly the
     raw data, as a ring."""
     low = axis_start(figure.chance, [figure.value, raw.value if raw else figure.value])
-    name = f"gauge {role}{' quiet' if quiet else ''}"
-    plot = Plot(Axis(low, 1), Axis(-11, 11), None, 22, css=name, frame=Box(0.5, 0, 99.5, 22))
+    css = f"gauge {role}{' quiet' if quiet else ''}"
+    plot = Plot(Axis(low, 1), Axis(-11, 11), None, 22, css=css, frame=Box(0.5, 0, 99.5, 22))
     plot.segment("track", (low, 1), (0, 0))
     plot.segment("chance", (figure.chance, figure.chance), (-9, 9))
     if measured(figure):
@@ -138,45 +131,29 @@ def gauge(
     return plot.svg()
 
 
-def described(private: str, utility: str, shown: Sequence[tuple[Alternative, Figure]]) -> str:
-    """The picture in words, for those who do not see it."""
-
-    def does(figure: Figure, is_number: bool) -> str:
-        if is_number:
-            return f"explains {explained(figure.value)}"
-        return f"right {times_in_100(figure.value)} times in 100"
-
-    parts = [
-        f"{one.label}: worst attacker on {private} {does(one.private, one.is_number[0])}, "
-        f"model for {utility} {does(use, one.is_number[1])}"
-        for one, use in shown
-    ]
-    return f"Privacy and utility picture. {'; '.join(parts)}."
-
-
 def privacy_plane(
     names: tuple[str, str],
     figures: Sequence[tuple[Figure, Figure]],
-    is_number: tuple[bool, bool],
+    are_numbers: tuple[bool, bool],
     size: tuple[int, int],
-    bounds: Sequence[float] = (),
+    bounds: Iterable[float] = (),
 ) -> Plot:
     """Axes for a private attribute and a task (their `names`): the worst attacker across, the model
-    up, from a little below chance to a little above the highest of the figures and `bounds`."""
-    leaks, uses = zip(*figures, strict=True)
-    room = size[0] // 7 - 38
+    up, as far as the figures and `bounds` reach."""
     titles = [
-        f"{who} {shorten(name, room)}: {'% of variance explained' if number else 'balanced accuracy, %'}"
+        f"{who} {shorten(name, size[0] // 7 - 38)}: "
+        f"{'% of variance explained' if number else 'balanced accuracy, %'}"
         for who, name, number in zip(
-            ("Worst attacker on", "Model for"), names, is_number, strict=True
+            ("Worst attacker on", "Model for"), names, are_numbers, strict=True
         )
     ]
-    x = score_axis(leaks, bounds, titles[0], "private", "more private \u2192", reverse=True)
+    leaks, uses = zip(*figures, strict=True)
+    x = score_axis(leaks, bounds, titles[0], "private", "more private \u2192")
     y = score_axis(uses, (), titles[1], "utility", "\u2191 more useful")
-    plot = Plot(x, y, *size)
+    plot = Plot(replace(x, reverse=True), y, *size)
     leak, use = leaks[0].chance, uses[0].chance
-    plot.beyond("beyond private", x=leak)
-    plot.beyond("beyond utility", y=use)
+    plot.bar("beyond private", (x.low, leak), (y.low, y.high))
+    plot.bar("beyond utility", (x.low, x.high), (y.low, use))
     plot.axes()
     plot.level("chance private", x=leak, name="attacker guesses")
     plot.level("chance utility", y=use, name="model guesses")
@@ -191,27 +168,26 @@ def plane(
     height: int = 430,
 ) -> Markup:
     """Privacy across, utility up, an arrow from the raw data to the release."""
-    pairs = [(one, one.utility) for one in shown if one.utility is not None]
-    names, figures = (reading.attribute, task.attribute), [(one.private, use) for one, use in pairs]
-    size = (width, height)
-    plot = privacy_plane(names, figures, (reading.is_number, task.is_number), size)
-    for one, use in pairs:
-        leak = one.private
+    pairs = [(one, one.private, one.utility) for one in shown if one.utility is not None]
+    names, numbers = (reading.attribute, task.attribute), (reading.is_number, task.is_number)
+    figures = [(leak, use) for _, leak, use in pairs]
+    plot = privacy_plane(names, figures, numbers, (width, height))
+    for one, leak, use in pairs:
         plot.segment(f"whisker private {one.kind}", (leak.low, leak.high), (use.value, use.value))
         plot.segment(f"whisker utility {one.kind}", (leak.value, leak.value), (use.low, use.high))
-    ends = {one.kind: (one.private.value, use.value) for one, use in pairs}
+    ends = {one.kind: (leak.value, use.value) for one, leak, use in pairs}
     if "raw" in ends and "release" in ends:
         plot.arrow(ends["raw"], ends["release"])
     by_name = len(pairs) <= (MOST_NAMES if width >= 600 else 2)
-    for one, use in pairs:
-        at = one.private.value, use.value
+    said = []
+    for one, leak, use in pairs:
+        at = leak.value, use.value
+        lines = [one.label, f"{names[0]}: {exactly(leak)}", f"{names[1]}: {exactly(use)}"]
         plot.name(*at, shorten(one.label if by_name else one.key, 30), one.kind)
-        figures_said = zip(names, (one.private, use), strict=True)
-        lines = [one.label, *(f"{name}: {exactly(figure)}" for name, figure in figures_said)]
         with plot.spot(*at, lines):
-            radius = {"release": 6, "raw": 5.5, "other": 4.5}[one.kind]
-            plot.point(f"point {one.kind}", *at, radius=radius)
-    return plot.svg(described(*names, pairs))
+            plot.point(f"point {one.kind}", *at, radius=4.5 if one.kind == "other" else 6)
+        said.append(f"{lines[0]}: {lines[1]}, {lines[2]}")
+    return plot.svg(f"Privacy and utility, worst attacker and model in %. {'; '.join(said)}.")
 
 
 def group_axis(figures: Sequence[Figure]) -> Axis:
@@ -268,18 +244,12 @@ def widest(groups: Sequence[Group]) -> tuple[Group, Group] | None:
 
 def risk_histogram(risk: Risk) -> Markup:
     """Share of records by how much of its probability the attacker puts on the true value."""
-    total = sum(risk.counts)
-    bins = [
-        Bin(
-            low,
-            high,
-            count / max(total, 1),
-            f"{low * 100:.0f} to {high * 100:.0f} % sure of the true value: "
-            f"{percent(count / max(total, 1))} % of records ({count:,})",
-            "sure" if low >= 0.9 - 1e-9 else "",
-        )
-        for low, high, count in zip(risk.edges[:-1], risk.edges[1:], risk.counts, strict=False)
-    ]
+    bins = []
+    for low, high, count in zip(risk.edges, risk.edges[1:], risk.counts, strict=False):
+        share = count / max(sum(risk.counts), 1)
+        said = f"{low * 100:.0f} to {high * 100:.0f} % sure of the true value"
+        title = f"{said}: {percent(share)} % of records ({count:,})"
+        bins.append(Bin(low, high, share, title, "sure" if low >= 0.9 - 1e-9 else ""))
     if not any(one.share for one in bins):
         return Markup("")
     return histogram(bins, lambda value: f"{value * 100:.0f} %")

@@ -9,148 +9,127 @@ from dataclasses import fields
 
 from markupsafe import Markup
 
+from privet.evidence.certificate.gaussian import Certificate, sentence
 from privet.evidence.certificate.values import Certification
 from privet.evidence.figures import Audit, Certified, Reading
-from privet.evidence.formatting import amount, is_number, listed, measured, out_of, percent, times
+from privet.evidence.formatting import amount, listed, measured, percent
 from privet.reporting.label_placement import shorten
 from privet.reporting.plot import Axis, Plot, Point
 
-Own = dict[int, Certified]
+ByReleases = dict[int, Certified]
 """Certificates of one attribute by the number of releases that are seen."""
 
 
-def by_attribute(certificates: Sequence[Certified]) -> dict[str, Own]:
+def by_attribute(certificates: Sequence[Certified]) -> dict[str, ByReleases]:
     """In the order of the audit: the private attributes, then all of them at once; those with a
     word on one release."""
-    found: dict[str, Own] = {}
+    attributes: dict[str, ByReleases] = {}
     for one in certificates:
-        found.setdefault(one.attribute, {})[one.releases] = one
-    return {name: own for name, own in found.items() if 1 in own}
+        attributes.setdefault(one.attribute, {})[one.releases] = one
+    return {name: releases for name, releases in attributes.items() if 1 in releases}
 
 
-def of(audit: Audit, attribute: str) -> Certified | None:
-    """The certificate of an attribute where one release of a record is seen."""
-    return next(
-        (c for c in audit.certificates if c.attribute == attribute and c.releases == 1), None
-    )
+def bound_sentence(one: Certified) -> str:
+    """The bound in one sentence; shares are rounded up.
 
-
-def short(one: Certified) -> str:
-    """One sentence to stand beside what was found; shares are rounded up.
-
-    >>> short(Certified("sex", ("f", "m"), 0.577, 0.6, (0.5, 0.5), 0.15, 0.55, 0.027, 0.99, (900, 900), 2, 0.4, 1, "smoothed"))
-    'No adversary can be right more than 58 times in 100 (99 % confidence).'
+    >>> people = (0.577, 0.6, (0.5, 0.5), 0.15, 0.55, 0.027, 0.99, (900, 900), 2, 0.4, 1, "smoothed")
+    >>> bound_sentence(Certified("sex", ("f", "m"), *people))
+    'No adversary can guess it with a balanced accuracy above 57.7 % (99 % confidence).'
     """
     if one.bound is None:
         return f"Not certified: {one.reason or 'no reason was kept'}."
-    tries = out_of(one.chance)
-    what = (
-        f" about which of {len(one.values)} ranges it lies in"
-        if one.note.startswith("What is guessed is which range")
-        else ""
-    )
-    return f"No adversary can be right{what} more than {times(one.bound, tries, 'up')} times in {tries} ({sure(one)} confidence)."
+    ranges = one.note.startswith("What is guessed is which range")
+    what = f"which of {len(one.values)} ranges it lies in" if ranges else "it"
+    bound = f"a balanced accuracy above {percent(one.bound, 'up')} %"
+    return f"No adversary can guess {what} with {bound} ({confidence(one)} confidence)."
 
 
-def sure(one: Certified) -> str:
-    """
-    >>> sure(Certified("sex", (), None, None, (), None, 0, 0, 0.995, (), 2, 0.4, 1, "smoothed"))
-    '99.5 %'
-    """
+def confidence(one: Certified) -> str:
+    """99 %, 99.5 %"""
     return f"{100 * one.confidence:.10g} %"
 
 
 def headline(audit: Audit, reading: Reading) -> str:
     """The second sentence about a private attribute; empty where it is not certified, which the
-    section below says once."""
-    one = of(audit, reading.attribute) if reading.role == "private" else None
+    section below says once. Where an attacker beat the certificate beyond chance, a proof's
+    assumption does not hold here, and that is said."""
+    one = by_attribute(audit.certificates).get(reading.attribute, {}).get(1)
+    if one is None or one.bound is None or reading.role != "private":
+        return ""
+    text = bound_sentence(one)
+    score = reading.worst.score if reading.released and not reading.is_number else None
+    if score is None or not measured(score) or score.low <= one.bound:
+        return text
     return (
-        ""
-        if one is None or one.bound is None
-        else " ".join(part for part in (short(one), doubt(reading, one)) if part)
+        f"{text} But an attacker did better than that, so the certificate does not hold for this "
+        "release: do not rely on it."
     )
 
 
-def doubt(reading: Reading | None, one: Certified) -> str:
-    """What to say where an attacker beat the certificate beyond chance: then a proof's assumption
-    does not hold here."""
-    if reading is None or one.bound is None or reading.is_number or not reading.released:
-        return ""
-    found = reading.worst.score
-    if not measured(found) or found.low <= one.bound:
-        return ""
-    return "But an attacker did better than that, so the certificate does not hold for this release: do not rely on it."
-
-
-def long(one: Certified) -> str:
+def participant_sentence(one: Certified) -> str:
     """The certificate in plain words for participants, with what else is to be known."""
-    from privet.evidence.certificate.gaussian import Certificate, sentence
-
     text = sentence(Certificate(**{f.name: getattr(one, f.name) for f in fields(Certificate)}))
     return f"{text} {one.note}".strip()
 
 
-def repeated(own: Own) -> str:
+def repeated_sentence(releases: ByReleases) -> str:
     """What several releases of the same record allow; empty where there is nothing to add.
 
-    >>> one = Certified("sex", ("f", "m"), 0.577, 0.6, (0.5, 0.5), 0.15, 0.55, 0.027, 0.99, (900, 900), 2, 0.4, 1, "smoothed")
+    >>> people = (0.577, 0.6, (0.5, 0.5), 0.15, 0.55, 0.027, 0.99, (900, 900), 2, 0.4, 1, "smoothed")
+    >>> one = Certified("sex", ("f", "m"), *people)
     >>> from dataclasses import replace
-    >>> repeated({1: one, 4: replace(one, bound=0.7, releases=4), 16: replace(one, bound=None, releases=16)})
-    'Who sees 4 releases of the same record, each with fresh noise: at most 70 times in 100; 16 releases: not certified.'
+    >>> print(repeated_sentence({1: one, 4: replace(one, bound=0.7), 16: replace(one, bound=None)}))
+    With several releases of the same record, each with fresh noise: 4 releases, at most 70.0 %; 16 releases, not certified.
     """
-    if own[1].bound is None:
+    parts = [
+        f"{number} releases, "
+        + ("not certified" if one.bound is None else f"at most {percent(one.bound, 'up')} %")
+        for number, one in sorted(releases.items())
+        if number > 1
+    ]
+    if releases[1].bound is None or not parts:
         return ""
-    parts = []
-    for k, one in sorted(own.items()):
-        if k > 1:
-            tries = out_of(one.chance)
-            parts.append(
-                (
-                    k,
-                    "not certified"
-                    if one.bound is None
-                    else f"at most {times(one.bound, tries, 'up')} times in {tries}",
-                )
-            )
-    if not parts:
-        return ""
-    first, *rest = parts
-    text = f"Who sees {first[0]} releases of the same record, each with fresh noise: {first[1]}"
-    return "; ".join([text, *(f"{k} releases: {said}" for k, said in rest)]) + "."
+    head = "With several releases of the same record, each with fresh noise"
+    return f"{head}: {'; '.join(parts)}."
 
 
-def noise(one: Certified | None) -> float | None:
+def noise(one: Certified) -> float | None:
     """How strong the noise of a release is: its deviation; of symbols, the share that is
     replaced."""
-    return None if one is None else one.sigma if one.flip is None else one.flip
+    return one.sigma if one.flip is None else one.flip
 
 
 def exactness(proved: Sequence[Certified]) -> str:
     """What the figures were computed from, for a footnote."""
     if all(one.flip is not None for one in proved):
         return (
-            f"Computed from how often each of {proved[0].d} symbols occurs among people of each value, and from how often one is "
-            "replaced at random: over a finite alphabet the best adversary's answers can be gone through one by one."
+            f"Computed from how often each of {proved[0].d} symbols occurs among people of each "
+            "value, and from how often one is replaced at random: over a finite alphabet the best "
+            "adversary's answers can be gone through one by one."
         )
-    return "Computed for real numbers; releases are rounded to a grid, so that the last digits of stored numbers show nothing more."
+    return (
+        "Computed for real numbers; releases are rounded to a grid, so that the last digits of "
+        "stored numbers show nothing more."
+    )
 
 
-def target_sentence(found: Certification) -> str:
+def target_sentence(certification: Certification) -> str:
     """Whether noise chosen on other people did what it was chosen for; empty where none was
     chosen."""
-    if found.target is None:
+    if certification.target is None:
         return ""
-    own = next((c for c in found.certificates if noise(c) is not None), None)
-    flip = None if own is None else own.flip
-    what = (
-        f"Noise of {amount(noise(own))}"
-        if flip is None
-        else f"Replacing {percent(flip)} % of the symbols"
-    )
-    text = f"{what} was chosen on the select part, for a bound of {percent(found.target)} %"
-    if found.met:
+    noisy = [one for one in certification.certificates if noise(one) is not None][:1]
+    what = f"Noise of {amount(noise(noisy[0]) if noisy else None)}"
+    if noisy and noisy[0].flip is not None:
+        what = f"Replacing {percent(noisy[0].flip)} % of the symbols"
+    wanted = f"for a bound of {percent(certification.target)} %"
+    text = f"{what} was chosen on the select part, {wanted}"
+    if certification.met:
         return f"{text}: the test part meets it."
-    return f"{text}, and the test part does NOT meet it. The figures above are what holds; no other noise was tried on the test part."
+    return (
+        f"{text}, and the test part does NOT meet it. The figures above are what holds; no other "
+        "noise was tried on the test part."
+    )
 
 
 def noise_plot(
@@ -205,15 +184,8 @@ def noise_lines(
     return lines
 
 
-def bits(one: Certified) -> str:
-    return "" if one.bits is None or not is_number(one.bits) else amount(one.bits, "up")
-
-
 def people(one: Certified) -> str:
-    """
-    >>> people(Certified("sex", ("f", "m"), 0.5, 0.5, (), 0.1, 0.5, 0.1, 0.9, (900, 1200), 2, 0.4, 1, "smoothed"))
-    '900 f and 1,200 m'
-    """
+    """The test people of each value: '900 f and 1,200 m'."""
     if len(one.values) > 4 or any("," in value for value in one.values):
         return f"{sum(one.people):,} people, {len(one.values)} values or combinations of them"
     return listed([f"{n:,} {value}" for n, value in zip(one.people, one.values, strict=False)])

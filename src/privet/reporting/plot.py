@@ -32,7 +32,6 @@ from privet.reporting.label_placement import (
     beside_line,
     beside_point,
     place,
-    shorten,
 )
 
 COLOURS = 8
@@ -164,9 +163,8 @@ class Plot:
     ) -> None:
         self.x, self.y, self.width, self.height, self.css = x, y, width, height, css
         below = (62 if x.hint else 44) + 18 * ((len(legend) + 1) // 2)
-        top = 46 if y.hint else 30
-        self.frame = frame or Box(46, top, (width or 100) - 14 - names, (height or 100) - below)
-        self.inset = 0 if width is None else 10
+        right, bottom = (width or 100) - 20 - names, (height or 100) - below
+        self.frame = frame or Box(54, 46 if y.hint else 30, right, bottom)
         self.parts: list[Markup] = []
         self.spots: list[Markup] = []
         self.names: list[tuple[Name, str]] = []
@@ -174,8 +172,8 @@ class Plot:
         for number, (name, colour, dash) in enumerate(legend):
             left = self.frame.left + (number % 2) * (self.frame.right - self.frame.left) / 2
             down = self.frame.bottom + (74 if x.hint else 56) + 18 * (number // 2)
-            outline = {"d": f"M{left} {down - 4}h34", "stroke_dasharray": dash}
-            self.add("path", css=f"curve {colour}", **outline)
+            sample = f"M{left:g} {down - 4:g}h34"
+            self.add("path", css=f"curve {colour}", d=sample, stroke_dasharray=dash)
             self.text(left + 42, down, name, "tick")
 
     def add(self, tag: str, *inside: Markup | str, **attributes: object) -> None:
@@ -191,10 +189,9 @@ class Plot:
 
     def at(self, x: float, y: float) -> tuple[float, float]:
         """The place of two values in the picture."""
-        left, right = self.frame.left + self.inset, self.frame.right - self.inset
-        height = self.y.share(y) * (self.frame.bottom - self.frame.top)
-        across = left + self.x.share(x) * (right - left)
-        return round(across, 2), round(self.frame.bottom - height, 2)
+        left, top, right, bottom = self.frame
+        across, up = self.x.share(x) * (right - left), self.y.share(y) * (bottom - top)
+        return round(left + across, 2), round(bottom - up, 2)
 
     def _units(self, x: float, y: float) -> tuple[str, str]:
         return f"{x:g}{'%' * (self.width is None)}", f"{y:g}{'%' * (self.height is None)}"
@@ -207,52 +204,43 @@ class Plot:
     def axes(self, most: int = 8) -> None:
         """Both axes: grid, numbers, titles and hints."""
         left, _, right, bottom = self.frame
+        across, up = (self.x.low, self.x.high), (self.y.low, self.y.high)
         last = -math.inf
         for tick, number in self.x.written(most):
-            across, width = self.at(tick, self.y.low)[0], LETTER * FONT * (len(number) + 1)
-            if self.width is None or across - width / 2 > last:
-                self._line("grid", self._through(x=tick))
-                self.text(across, bottom + 18, number, "tick", "middle")
-                last = across + width / 2
+            at, half = self.at(tick, self.y.low)[0], LETTER * FONT * (len(number) + 1) / 2
+            if at - half > last:
+                self.segment("grid", (tick, tick), up, free=True)
+                self.text(at, bottom + 18, number, "tick", "middle")
+                last = at + half
         for tick, number in self.y.written(most):
-            self._line("grid", self._through(y=tick))
-            self.text(left - 9, self.at(self.x.low, tick)[1] + 4, number, "tick", "end")
+            self.segment("grid", across, (tick, tick), free=True)
+            self.text(left - 14, self.at(self.x.low, tick)[1] + 4, number, "tick", "end")
         self.text(2, 14, self.y.title, f"axis {self.y.css}")
         self.text(2, 33, self.y.hint, f"way {self.y.css}")
         self.text(right, bottom + 37, self.x.title, f"axis {self.x.css}", "end")
         self.text(right, bottom + 56, self.x.hint, f"way {self.x.css}", "end")
 
-    def _through(self, x: float | None = None, y: float | None = None) -> Box:
-        """The line through the whole frame at one value of x, or of y."""
-        across, down = self.at(self.x.low if x is None else x, self.y.low if y is None else y)
-        left, top, right, bottom = self.frame
-        return Box(across, top, across, bottom) if y is None else Box(left, down, right, down)
-
     def level(
         self, css: str, *, x: float | None = None, y: float | None = None, name: str = ""
     ) -> None:
-        """A value to compare with, as a line through the whole frame that names keep off."""
-        box = self._through(x, y)
-        self._line(css, box)
-        self.taken.append(Box(box.left - 2, box.top - 2, box.right + 2, box.bottom + 2))
+        """A value to compare with, as a line through the whole frame."""
+        across = (self.x.low, self.x.high) if x is None else (x, x)
+        up = (self.y.low, self.y.high) if y is None else (y, y)
+        box = self.segment(css, across, up)
         if name:
-            colour = css.partition(" ")[2]
-            self.names.append((beside_line(name, box, FONT), f"note {colour}"))
+            self.names.append((beside_line(name, box, FONT), f"note {css.partition(' ')[2]}"))
 
-    def beyond(self, css: str, *, x: float | None = None, y: float | None = None) -> None:
-        """Shade what lies right of one value of x, or below one of y."""
-        box = self._through(x, y)
-        self._rect(css, box._replace(right=self.frame.right, bottom=self.frame.bottom))
-
-    def segment(self, css: str, x: tuple[float, float], y: tuple[float, float]) -> None:
-        """A straight line between two points: with the class `whisker`, an interval."""
+    def segment(
+        self, css: str, x: tuple[float, float], y: tuple[float, float], free: bool = False
+    ) -> Box:
+        """A straight line between two points: with the class `whisker`, an interval. Names keep
+        off it, unless it is `free`."""
         start, end = self.at(x[0], y[0]), self.at(x[1], y[1])
-        self._line(css, Box(*start, *end))
-        self._take(start, end)
-
-    def _line(self, css: str, box: Box) -> None:
-        (x1, y1), (x2, y2) = self._units(box.left, box.top), self._units(box.right, box.bottom)
+        (x1, y1), (x2, y2) = self._units(*start), self._units(*end)
         self.add("line", css=css, x1=x1, x2=x2, y1=y1, y2=y2)
+        if not free:
+            self._take(start, end)
+        return Box(*map(min, start, end), *map(max, start, end))
 
     def _take(self, start: tuple[float, float], end: tuple[float, float]) -> None:
         """Names keep off a line: small boxes along it."""
@@ -271,13 +259,9 @@ class Plot:
     ) -> None:
         """A rectangle between two values of x and two of y."""
         (left, right), (top, bottom) = map(sorted, zip(*map(self.at, x, y), strict=True))
-        self._rect(css, Box(left, top, right, bottom), title, **more)
-
-    def _rect(self, css: str, box: Box, title: str = "", **more: object) -> None:
-        x, y = self._units(box.left, box.top)
-        width, height = self._units(box.right - box.left, box.bottom - box.top)
-        size = {"x": x, "y": y, "width": width, "height": height}
-        self.add("rect", *_title(title), css=css, **size, **more)
+        place, size = self._units(left, top), self._units(right - left, bottom - top)
+        sizes = dict(zip(("x", "y", "width", "height"), (*place, *size), strict=True))
+        self.add("rect", *_title(title), css=css, **sizes, **more)
 
     def point(
         self, css: str, x: float, y: float, title: str = "", radius: float = 4.5, outline: str = ""
@@ -318,8 +302,7 @@ class Plot:
         A hollow point is no part of the line. `shift` moves the series by some pixels, so that the
         intervals of several at the same x do not cover each other.
         """
-        moved = f"translate({shift:g} 0)" if shift else None
-        with self.group(css=css, transform=moved, opacity=opacity):
+        with self.group(css=css, transform=f"translate({shift:g} 0)", opacity=opacity):
             self.path("curve", [(p.x, p.y) for p in points if not p.hollow], dash)
             for x, y, title, low, high, hollow in points:
                 if low is not None and high is not None and low < high:
@@ -329,14 +312,12 @@ class Plot:
     def arrow(self, start: tuple[float, float], end: tuple[float, float]) -> None:
         """A thin arrow that stops short of both points; nothing where they lie on each other."""
         (x1, y1), (x2, y2) = self.at(*start), self.at(*end)
-        length = math.hypot(x2 - x1, y2 - y1)
-        if length < 34:
-            return
-        turned = math.degrees(math.atan2(y2 - y1, x2 - x1))
-        with self.group(transform=f"translate({x1:g} {y1:g}) rotate({turned:.2f})"):
-            self.add("path", css="shaft", d=f"M11 0H{length - 21:.1f}")
-            self.add("path", css="head", d=f"M{length - 12:.1f} 0l-9 -4.5v9Z")
-        self._take((x1, y1), (x2, y2))
+        length, turned = math.hypot(x2 - x1, y2 - y1), math.degrees(math.atan2(y2 - y1, x2 - x1))
+        if length > 34:
+            with self.group(transform=f"translate({x1:g} {y1:g}) rotate({turned:.2f})"):
+                self.add("path", css="shaft", d=f"M11 0H{length - 21:.1f}")
+                self.add("path", css="head", d=f"M{length - 12:.1f} 0l-9 -4.5v9Z")
+            self._take((x1, y1), (x2, y2))
 
     @contextmanager
     def spot(
@@ -353,25 +334,21 @@ class Plot:
         known: dict[str, object] = {"css": "spot", "aria_label": "; ".join(lines[:4])}
         if link is None:
             self._tip(across, down, lines)
-            spot = element("g", *self.parts, **known, tabindex=0, role="img")
+            self.spots.append(element("g", *self.parts, **known, tabindex=0, role="img"))
         else:
-            spot = element("a", *self.parts, **known, href=link, data_tip="\n".join(lines))
-        self.spots.append(spot)
+            known |= {"href": link, "data_tip": "\n".join(lines)}
+            self.spots.append(element("a", *self.parts, **known))
         self.parts = before
 
-    def _tip(self, x: float, y: float, lines: Sequence[str], size: float = 12.5) -> None:
-        room = self.frame.right - self.frame.left
-        lines = [shorten(line, int((room - 24) / (LETTER * size))) for line in lines]
-        width = max(map(len, lines)) * LETTER * size + 20
-        height = len(lines) * 18 + 12
-        left = min(max(x - width / 2, self.frame.left), self.frame.left + max(room - width, 0))
-        top = y + 14 if y - 14 - height < self.frame.top - 40 else y - 14 - height
-        with self.group(
-            css="tip", aria_hidden="true", transform=f"translate({left:.1f} {top:.1f})"
-        ):
-            self.add("rect", width=f"{width:.1f}", height=height, rx=6)
+    def _tip(self, x: float, y: float, lines: Sequence[str]) -> None:
+        """Lines above a point, or below it near the top, that stay inside the frame."""
+        left, top, right, _ = self.frame
+        half = LETTER * FONT * max(map(len, lines)) / 2
+        middle = min(max(x, left + half), max(right - half, left + half))
+        base = y - 18 * len(lines) if y - 18 * len(lines) > top - 30 else y + 32
+        with self.group(css="tip", aria_hidden="true"):
             for number, line in enumerate(lines):
-                self.add("text", line, x=10, y=20 + 18 * number)
+                self.text(round(middle, 1), base + 18 * number, line, "tip", "middle")
 
     def name(self, x: float, y: float, text: str, css: str = "") -> None:
         """A name near a point; where exactly is decided when everything is drawn."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from privet.evidence.figures import Audit, Fairness, Figure, People, Reading, Rebuilt
+from privet.evidence.figures import Audit, Fairness, People, Reading, Rebuilt
 from privet.evidence.formatting import (
     UNKNOWN,
     above,
@@ -16,7 +16,7 @@ from privet.evidence.formatting import (
     percent,
     times_in_100,
 )
-from privet.reporting import sentences as words
+from privet.reporting import sentences
 
 
 def rebuilt_sentence(rebuilt: Rebuilt, noun: str = "records") -> str:
@@ -59,6 +59,7 @@ def decoders_sentence(rebuilt: Sequence[Rebuilt]) -> str:
 def people_sentence(people: People, noun: str = "records") -> str:
     """What an attack on people found, for anyone.
 
+    >>> from privet.evidence.figures import Figure
     >>> found = {"top_1": Figure(0.611, 0.5511, 0.669, 280, 1 / 280), "top_5": Figure(0.82, 0.77, 0.87, 280, 5 / 280)}
     >>> print(people_sentence(People("re-identification", "cosine", found), "pictures").replace("; ", ";\\n"))
     Of 280 people, one other picture is enough to find the right person first for 61 % (between 55 and 67);
@@ -66,55 +67,31 @@ def people_sentence(people: People, noun: str = "records") -> str:
     82 % are among the first five.
     >>> asked = {"balanced_accuracy": Figure(0.52, 0.47, 0.57, 400, 0.5)}
     >>> print(people_sentence(People("membership", "boosting", asked)).replace(", ", ",\\n"))
-    Whether a person was in the data it learned from is told right 52 times in 100 (between 47 and 57),
+    An attacker who guesses whether a person was in the training data is right 52 times in 100 (between 47 and 57),
     not distinguishable from guessing (50).
     """
-    return _found_again(people, noun) if people.attack == "re-identification" else _member(people)
-
-
-def _found_again(people: People, noun: str) -> str:
-    top, five = people.figures.get("top_1"), people.figures.get("top_5")
-    if top is None or not measured(top):
-        return f"Whether people can be found again: {UNKNOWN}."
-    text = f"Of {top.n:,} people, one other {noun.removesuffix('s')} is enough to find the right person first for {_whole(top)}"
-    text += ", not distinguishable from guessing" if top.is_chance else ""
-    text += f"; guessing finds {percent(top.chance)} %"
-    if five is not None and measured(five):
-        text += f"; {times_in_100(five.value)} % are among the first five"
-    raw = people.raw.get("top_1")
-    return text + (
-        f"; from raw {noun} it is {times_in_100(raw.value)} %."
-        if raw is not None and measured(raw)
-        else "."
-    )
-
-
-def _member(people: People) -> str:
-    figure = people.figures.get("balanced_accuracy")
-    asked = "Whether a person was in the data it learned from"
-    if figure is None or not measured(figure):
-        return f"{asked}: {UNKNOWN}."
-    text = f"{asked} is told right {times_in_100(figure.value)} times in 100 {_between(figure)}"
-    guess = times_in_100(figure.chance)
-    text += (
-        f", not distinguishable from guessing ({guess})"
-        if figure.is_chance
-        else f"; guessing is right {guess} times"
-    )
-    raw = people.raw.get("balanced_accuracy")
-    return text + (
-        f"; from raw records it is {times_in_100(raw.value)}."
-        if raw is not None and measured(raw)
-        else "."
-    )
-
-
-def _between(figure: Figure) -> str:
-    return f"(between {times_in_100(figure.low, 'down')} and {times_in_100(figure.high, 'up')})"
-
-
-def _whole(figure: Figure) -> str:
-    return f"{times_in_100(figure.value)} % {_between(figure)}"
+    key = "top_1" if people.attack == "re-identification" else "balanced_accuracy"
+    first, raw, five = people.figures.get(key), people.raw.get(key), people.figures.get("top_5")
+    if first is None or not measured(first):
+        what = "can be found again" if key == "top_1" else "were in the training data"
+        return f"Whether people {what}: {UNKNOWN}."
+    if key == "top_1":
+        text = (
+            f"Of {first.n:,} people, one other {noun.removesuffix('s')} is enough to find the right "
+            f"person first for {times_in_100(first.value)} % (between "
+            f"{times_in_100(first.low, 'down')} and {times_in_100(first.high, 'up')})"
+            f"{', not distinguishable from guessing' if first.is_chance else ''}; "
+            f"guessing finds {percent(first.chance)} %"
+        )
+        if five is not None and measured(five):
+            text += f"; {times_in_100(five.value)} % are among the first five"
+    else:
+        who = "An attacker who guesses whether a person was in the training data"
+        text = f"{who} {sentences.does(first)}{sentences.guessing(first)}"
+    if raw is not None and measured(raw):
+        share = f"{times_in_100(raw.value)} %" if key == "top_1" else sentences.short(raw)
+        text += f"; from raw {noun} it is {share}"
+    return f"{text}."
 
 
 def ranked(audit: Audit) -> list[Reading]:
@@ -132,10 +109,10 @@ def undeclared_sentence(audit: Audit) -> str:
     """How much else can be read, the worst three by name."""
     tried, found = [r for r in ranked(audit) if measured(r.worst.score)], readable(audit)
     if not tried:
-        return "Attributes that nobody named were tried, but too few test records have a label, or all have the same."
+        return "Attributes you did not list were tried, but too few test records have a label, or all have the same."
     if not found:
         return f"{len(tried):,} other attribute{'s were' if len(tried) > 1 else ' was'} tried, and none could be told from guessing."
-    named = listed([f"{r.attribute} ({words.in_tries(r, r.worst.score)})" for r in found[:3]])
+    named = listed([f"{r.attribute} ({sentences.in_tries(r.worst.score)})" for r in found[:3]])
     return f"Of {len(tried):,} other attribute{'s' if len(tried) > 1 else ''}, {len(found):,} can be read beyond guessing: above all {named}."
 
 
@@ -143,6 +120,7 @@ def fairness_sentence(one: Fairness) -> str:
     """Whether the model for a task treats groups differently, beside the model on raw data; the
     names are set before it.
 
+    >>> from privet.evidence.figures import Figure
     >>> gap = {"demographic_parity_difference": Figure(0.121, 0.1, 0.14, 900, 0.0)}
     >>> raw = {"demographic_parity_difference": Figure(0.083, 0.06, 0.1, 900, 0.0)}
     >>> fairness_sentence(Fairness("smiling", "gender", gap, raw))
@@ -153,11 +131,11 @@ def fairness_sentence(one: Fairness) -> str:
         "equalized_odds_difference": "is right or wrong up to {} points more often in one group than in another",
     }
     parts = []
-    for key, words_for in says.items():
+    for key, said in says.items():
         figure, raw = one.released.get(key), one.raw.get(key)
         if figure is not None and measured(figure):
             also = (
                 f" (on raw data {percent(raw.value)})" if raw is not None and measured(raw) else ""
             )
-            parts.append(words_for.format(percent(figure.value)) + also)
+            parts.append(said.format(percent(figure.value)) + also)
     return f"it {'; it '.join(parts)}." if parts else f"{UNKNOWN}."

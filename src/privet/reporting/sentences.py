@@ -40,80 +40,73 @@ def records(audit: Audit) -> str:
     return _NOUNS.get(str(audit.data.get("modality")), "records")
 
 
-def _so_many(count: str) -> str:
-    """
-    >>> _so_many("57"), _so_many("under 1")
+def _explains(figure: Figure) -> bool:
+    """Whether it is a share of variance explained, of which guessing explains none, and not a share
+    of right answers."""
+    return figure.chance <= 0
+
+
+def short(figure: Figure, value: float | None = None) -> str:
+    """The figure, or another value of its kind, in two words: '61 times', '31 %'.
+
+    >>> short(Figure(0.57, 0.5, 0.6, 90, 0.5)), short(Figure(0.57, 0.5, 0.6, 90, 0.5), 0.001)
     ('57 times', 'under 1 time')
     """
+    value = figure.value if value is None else value
+    if _explains(figure):
+        return explained(value)
+    count = times(value, out_of(figure.chance))
     return f"{count} {'time' if count in ('1', 'under 1') else 'times'}"
 
 
-def does(reading: Reading, figure: Figure) -> str:
+def in_tries(figure: Figure) -> str:
+    """'61 times in 100', '31 % explained'."""
+    of = "explained" if _explains(figure) else f"in {out_of(figure.chance)}"
+    return f"{short(figure)} {of}"
+
+
+def does(figure: Figure) -> str:
     """'is right 61 times in 100 (between 59 and 63)', 'explains 31 % of the differences between
     people (between 27 and 35)'."""
-    if not reading.is_number:
-        of = out_of(figure.chance)
-        between = f"between {times(figure.low, of, 'down')} and {times(figure.high, of, 'up')}"
-        return f"is right {_so_many(times(figure.value, of))} in {of} ({between})"
+    of = out_of(figure.chance) if not _explains(figure) else 100
+    low, high = times(figure.low, of, "down"), times(figure.high, of, "up")
+    if not _explains(figure):
+        return f"is right {in_tries(figure)} (between {low} and {high})"
+    ends = f"none and {high} %" if figure.low <= 0 else f"{low} and {high}"
     text = f"explains {explained(figure.value)} of the differences between people"
-    if figure.high <= 0:
-        return text
-    if figure.low <= 0:
-        return f"{text} (between none and {explained(figure.high, 'up')})"
-    return f"{text} (between {times(figure.low, way='down')} and {times(figure.high, way='up')})"
+    return text if figure.high <= 0 else f"{text} (between {ends})"
 
 
-def short(reading: Reading, figure: Figure) -> str:
-    """The same in two words: '61 times', '31 %'."""
-    return (
-        explained(figure.value)
-        if reading.is_number
-        else _so_many(times(figure.value, out_of(figure.chance)))
-    )
+def does_short(figure: Figure) -> str:
+    """'is right 61 times', 'explains 31 %'."""
+    return f"{'explains' if _explains(figure) else 'is right'} {short(figure)}"
 
 
-def in_tries(reading: Reading, figure: Figure) -> str:
-    """'61 times in 100', '31 % explained'."""
-    return f"{short(reading, figure)} {'explained' if reading.is_number else f'in {out_of(figure.chance)}'}"
-
-
-def _does_short(reading: Reading, figure: Figure) -> str:
-    return f"{'explains' if reading.is_number else 'is right'} {short(reading, figure)}"
-
-
-def _guessing(reading: Reading, figure: Figure) -> str:
-    return (
-        "guessing explains none"
-        if reading.is_number
-        else f"guessing is right {_so_many(times(figure.chance, out_of(figure.chance)))}"
-    )
-
-
-def _not_more(reading: Reading, figure: Figure) -> str:
-    """'not distinguishable from guessing (50)', and a warning where the interval is too wide for
-    that to comfort anyone."""
+def guessing(figure: Figure) -> str:
+    """'; guessing is right 50 times', or ', not distinguishable from guessing (50)' with a warning
+    where the interval is too wide for that to comfort anyone."""
+    blind = "explains none" if _explains(figure) else f"is right {short(figure, figure.chance)}"
+    if not figure.is_chance:
+        return f"; guessing {blind}"
     of = out_of(figure.chance)
-    text = "not distinguishable from guessing" + (
-        ", which explains none" if reading.is_number else f" ({times(figure.chance, of)})"
-    )
-    if figure.high - figure.chance > FEW:
-        rows = "1 record" if figure.n == 1 else f"{figure.n:,} records"
-        end = explained(figure.high, "up") if reading.is_number else times(figure.high, of, "up")
-        whose = (
-            " of few people" if "over people" in figure.interval else ""
-        )  # people count there, however many records they have
-        text += f", but with {rows}{whose} tested it could also be {end}"
-    return text
+    share = ", which explains none" if _explains(figure) else f" ({times(figure.chance, of)})"
+    text = f", not distinguishable from guessing{share}"
+    if figure.high - figure.chance <= FEW:
+        return text
+    rows = "1 record" if figure.n == 1 else f"{figure.n:,} records"
+    end = explained(figure.high, "up") if _explains(figure) else times(figure.high, of, "up")
+    # People count there, however many records they have.
+    whose = " of few people" if "over people" in figure.interval else ""
+    return f"{text}, but with {rows}{whose} tested it could also be {end}"
 
 
-def _miss(reading: Reading, finding: Finding) -> str:
-    """How far a guessed number is from the true one, beside the best guess without any data."""
-    if not reading.is_number or not measured(finding.plain):
+def _miss(finding: Finding) -> str:
+    """How far a guessed number is from the true one, and the best guess without any data."""
+    if not _explains(finding.score) or not measured(finding.plain):
         return ""
-    text = f"; it misses by {amount(finding.plain.value)} on average"
-    return text + (
-        f", guessing by {amount(finding.plain.chance)}" if is_number(finding.plain.chance) else ""
-    )
+    blind = finding.plain.chance
+    also = f", guessing by {amount(blind)}" if is_number(blind) else ""
+    return f"; it misses by {amount(finding.plain.value)} on average{also}"
 
 
 def private_sentence(reading: Reading, noun: str = "records") -> str:
@@ -142,22 +135,15 @@ def private_sentence(reading: Reading, noun: str = "records") -> str:
     figure, tried = reading.worst.score, len(reading.released)
     if not measured(figure):
         return TOO_FEW
-    text = f"the {'only attacker' if tried == 1 else f'best of {tried} attackers'} {does(reading, figure)}"
-    text += (
-        f", {_not_more(reading, figure)}" if figure.is_chance else f"; {_guessing(reading, figure)}"
-    )
-    text += _miss(reading, reading.worst)
-    if reading.raw and measured(raw := reading.reference.score):
-        if raw.is_chance:
-            found = (
-                explained(raw.value)
-                if reading.is_number
-                else times(raw.value, out_of(figure.chance))
-            )
-            text += f"; on the raw {noun} nothing beyond guessing was found either ({found}), so nothing was hidden"
-        else:
-            text += f"; on the raw {noun} {'it' if tried == 1 else 'the best'} {_does_short(reading, raw)}"
-    return text + "."
+    who = "only attacker" if tried == 1 else f"best of {tried} attackers"
+    text = f"the {who} {does(figure)}{guessing(figure)}{_miss(reading.worst)}"
+    if not reading.raw or not measured(raw := reading.reference.score):
+        return f"{text}."
+    said = f"{'it' if tried == 1 else 'the best'} {does_short(raw)}"
+    if raw.is_chance:
+        share = short(raw).partition(" time")[0]
+        said = f"nothing beyond guessing was found either ({share}), so nothing was hidden"
+    return f"{text}; on the raw {noun} {said}."
 
 
 def utility_sentence(reading: Reading) -> str:
@@ -167,14 +153,10 @@ def utility_sentence(reading: Reading) -> str:
     figure = reading.worst.score
     if not measured(figure):
         return TOO_FEW
-    text = f"a model trained on the release {does(reading, figure)}"
-    if figure.is_chance:
-        text += f", {_not_more(reading, figure)}"
-    if reading.raw and measured(raw := reading.reference.score):
-        text += f"; on raw data {explained(raw.value) if reading.is_number else times(raw.value, out_of(figure.chance))}"
-    if not figure.is_chance:
-        text += f"; {_guessing(reading, figure)}"
-    return text + _miss(reading, reading.worst) + "."
+    text = f"a model trained on the release {does(figure)}{guessing(figure)}{_miss(reading.worst)}"
+    if not reading.raw or not measured(reading.reference.score):
+        return f"{text}."
+    return f"{text}; on raw data it {does_short(reading.reference.score)}."
 
 
 def sentence(reading: Reading, noun: str = "records") -> str:
@@ -191,25 +173,21 @@ def baseline_sentence(reading: Reading) -> str:
     >>> baseline_sentence(Reading("beard", "private", ("no", "yes"), (), (), 0, 0, baselines=task))
     'Knowing only smiling is right 57 times.'
     """
-    known = [
-        (key.removeprefix("task "), f)
-        for key, f in reading.baselines.items()
-        if key.startswith("task ") and measured(f)
-    ]
-    known.sort(key=lambda pair: -pair[1].value)
-    parts = [
-        f"{'Knowing' if i == 0 else 'knowing'} only {name} {_does_short(reading, f)}"
-        for i, (name, f) in enumerate(known)
-    ]
-    return "; ".join(parts[:MOST_BASELINES]) + "." if parts else ""
+    tasks = {k.removeprefix("task "): f for k, f in reading.baselines.items() if k[:5] == "task "}
+    known = sorted(
+        ((name, f) for name, f in tasks.items() if measured(f)), key=lambda pair: -pair[1].value
+    )
+    parts = [f"knowing only {name} {does_short(f)}" for name, f in known]
+    text = "; ".join(parts[:MOST_BASELINES])
+    return f"K{text[1:]}." if text else ""
 
 
-def other_sentence(reading: Reading, finding: Finding, noun: str = "records") -> str:
+def other_sentence(finding: Finding, noun: str = "records") -> str:
     """What was read in another way than from one released record.
 
     >>> figure = Figure(0.83, 0.8111, 0.849, 2000, 0.5)
     >>> often = Finding("mlp", "averaged", 0.8, figure, figure, None, 1.0, releases=16)
-    >>> other_sentence(Reading("beard", "private", ("no", "yes"), (), (), 0, 0), often)
+    >>> other_sentence(often)
     'From the average of 16 releases of the same record: right 83 times in 100 (between 81 and 85).'
     """
     ways = {
@@ -217,7 +195,7 @@ def other_sentence(reading: Reading, finding: Finding, noun: str = "records") ->
         "rebuilt": f"rebuilt {noun}",
         "raw": f"raw {noun}",
     }
-    found = does(reading, finding.score).removeprefix("is ") if measured(finding.score) else UNKNOWN
+    found = does(finding.score).removeprefix("is ") if measured(finding.score) else UNKNOWN
     return f"From {ways.get(finding.source, 'one release')}: {found}."
 
 
@@ -229,7 +207,7 @@ def louder(reading: Reading, noun: str = "records") -> list[str]:
     beaten = [
         f for f in reading.others if measured(f.score) and f.score.low > reading.worst.score.high
     ]
-    return [other_sentence(reading, f, noun) for f in beaten]
+    return [other_sentence(f, noun) for f in beaten]
 
 
 def highest_sentence(reading: Reading) -> str:
@@ -238,7 +216,7 @@ def highest_sentence(reading: Reading) -> str:
     figure = reading.evidence.get("highest_of_all")
     if figure is None or not measured(figure) or len(reading.released) < 2:
         return ""
-    found = does(reading, figure).removeprefix("is ")
+    found = does(figure).removeprefix("is ")
     return f"The highest on the test part, with a wider interval because it was picked for being the highest: {found}."
 
 
@@ -252,11 +230,11 @@ def score(reading: Reading) -> tuple[str, str] | None:
 
 
 class InGame(NamedTuple):
-    """The adversary inside the method's training beside the one that came after it, by the same
-    measure."""
+    """The adversary inside the method's training (its share of right answers by a measure, counted
+    on n records of a part), and the strongest one trained afterwards by the same measure."""
 
     attribute: str
-    own: float
+    share: float
     measure: str
     n: object
     part: object
@@ -266,43 +244,35 @@ class InGame(NamedTuple):
     def mark(self) -> Figure | None:
         """The training's figure on the scale of the later one; it has no interval, so none is
         drawn."""
-        return self.after and replace(self.after, value=self.own, low=self.own, high=self.own)
+        share = self.share
+        return self.after and replace(self.after, value=share, low=share, high=share)
+
+
+def in_game_share(card: Mapping[str, Any], attribute: str) -> tuple[str, float] | None:
+    """What the method's own adversary reached, where the card says so: the measure's key and the
+    share, balanced accuracy where there is one."""
+    known = card.get("in_game")
+    figures = known.get(attribute) if isinstance(known, Mapping) else None
+    for key in ("balanced", "accuracy"):
+        if isinstance(figures, Mapping) and is_number(figures.get(key)):
+            return key, float(figures[key])
+    return None
 
 
 def in_game(audit: Audit) -> list[InGame]:
-    """What the method's own adversary reached, where the card kept it."""
-    kept = audit.release.get("in_game")
-    found = []
-    for attribute, figures in kept.items() if isinstance(kept, Mapping) else ():
-        if not isinstance(figures, Mapping):
-            continue
-        key = next((k for k in ("balanced", "accuracy") if is_number(figures.get(k))), None)
-        if key is None:
-            continue
-        reading = next(
-            (
-                r
-                for r in audit.private
-                if r.attribute == attribute and r.released and not r.is_number
-            ),
-            None,
-        )
-        after = (
-            getattr(reading.worst, "score" if key == "balanced" else "plain") if reading else None
-        )
-        measure = "balanced accuracy" if key == "balanced" else "plain accuracy"
-        after = after if after is not None and measured(after) else None
-        found.append(
-            InGame(
-                str(attribute),
-                float(figures[key]),
-                measure,
-                figures.get("n"),
-                figures.get("part"),
-                after,
-            )
-        )
-    return found
+    """What the method's own adversary reached, where the card says so."""
+    shown = []
+    figures = audit.release.get("in_game")
+    for attribute, about in figures.items() if isinstance(figures, Mapping) else ():
+        if (known := in_game_share(audit.release, attribute)) is not None:
+            balanced = known[0] == "balanced"
+            read = [r for r in audit.private if r.attribute == attribute and r.released]
+            scores = [r.worst.score if balanced else r.worst.plain for r in read if not r.is_number]
+            after = next(filter(measured, scores), None)
+            measure = f"{'balanced' if balanced else 'plain'} accuracy"
+            words = known[1], measure, about.get("n"), about.get("part"), after
+            shown.append(InGame(str(attribute), *words))
+    return shown
 
 
 def gap_sentence(game: InGame) -> str:
@@ -312,7 +282,7 @@ def gap_sentence(game: InGame) -> str:
     "the method's own adversary is right 52 times in 100, the strongest one trained afterwards 61 times."
     """
     of = out_of(game.after.chance) if game.after else 100
-    text = f"the method's own adversary is right {times(game.own, of)} times in {of}"
+    text = f"the method's own adversary is right {times(game.share, of)} times in {of}"
     if game.after is None:
         return f"{text}; {UNKNOWN} afterwards."
     return f"{text}, the strongest one trained afterwards {times(game.after.value, of)} times."
@@ -323,11 +293,9 @@ def learned_elsewhere(audit: Audit) -> str | None:
     audit."""
     card = audit.release.get("data")
     learned = card if isinstance(card, Mapping) else {}
-    known = learned.get("fingerprint") and audit.data.get("fingerprint")
+    prints = [learned.get("fingerprint"), audit.data.get("fingerprint")]
     return (
-        str(learned.get("name") or "other data")
-        if known and learned["fingerprint"] != audit.data["fingerprint"]
-        else None
+        str(learned.get("name") or "other data") if all(prints) and len(set(prints)) > 1 else None
     )
 
 

@@ -29,7 +29,7 @@ from privet.core.errors import PrivetError
 from privet.core.files import write_bytes
 from privet.scale.cluster import connected
 from privet.studies.cells import Cell
-from privet.studies.scheduler import Events, Hire, Job, Worker, count
+from privet.studies.scheduler import Events, Job, StartWorker, WorkerProcess, count
 from privet.train.checkpoint import CHECKPOINT
 
 WORK = "privet.studies.worker:do"
@@ -52,7 +52,7 @@ def crew(address: str | None, workers: int | None = None, device: str = "auto") 
     """Who works for a comparison: processes of this machine, or with an address the tasks of a Ray
     cluster."""
     if address is None:
-        yield Staff(workers, device, Worker)
+        yield Staff(workers, device, WorkerProcess)
         return
     if workers is not None:
         count(workers)
@@ -76,10 +76,10 @@ def crew(address: str | None, workers: int | None = None, device: str = "auto") 
 
 
 class Staff:
-    """How many work at the same time, on which device, and how one is taken on."""
+    """How many work at the same time, on which device, and how one is started."""
 
-    def __init__(self, workers: int | None, device: str, hire: Hire) -> None:
-        self.workers, self.device, self.hire = workers, device, hire
+    def __init__(self, workers: int | None, device: str, start_worker: StartWorker) -> None:
+        self.workers, self.device, self.start_worker = workers, device, start_worker
 
 
 class Token:

@@ -113,7 +113,7 @@ class Cell:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON, for a worker."""
-        return asdict(self)
+        return cast(dict[str, Any], json.loads(json.dumps(asdict(self))))
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> Cell:

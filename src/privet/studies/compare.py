@@ -1,5 +1,5 @@
-"""`privet compare`: check a study, do what is not done yet, and write what came out:
-frontier.parquet, frontier.html and table.md."""
+"""Run a study: check it, do what is not done yet, and write the results: frontier.parquet,
+frontier.html and table.md."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from privet.studies.cells import Cell
 from privet.studies.collaborative_page import cards_by_page
 from privet.studies.collaborative_page import page as collaborative_page
 from privet.studies.frontier_page import render, table
-from privet.studies.live import board
+from privet.studies.progress_table import progress_table
 from privet.studies.results_table import Row, rows, write_parquet
-from privet.studies.scheduler import Hire, Job, alone, count, jobs_of, run
+from privet.studies.scheduler import Job, StartWorker, count, jobs_of, locked, run
 from privet.studies.study import Study
 
 KEPT = "Cells that are done are kept"
@@ -28,25 +28,56 @@ EVERY = 20.0
 
 @dataclass(frozen=True)
 class Comparison:
+    """The results of a study.
+
+    Parameters:
+        study: What was asked, with notes on who was left out.
+        rows: One per cell, with its audit.
+        folder: Where frontier.html, frontier.parquet, table.md and the cells are.
+        stopped: Whether somebody interrupted it.
+    """
+
     study: Study
     rows: tuple[Row, ...]
+    folder: Path
     stopped: bool = False
-    """Whether somebody interrupted it."""
+
+    @property
+    def page(self) -> Path:
+        """The page with the pictures."""
+        return self.folder / "frontier.html"
+
+    @property
+    def table(self) -> Path:
+        """The parquet file, a row per cell."""
+        return self.folder / "frontier.parquet"
 
     def count(self, state: str) -> int:
+        """How many cells are done, failed or left."""
         return len({row.cell.key for row in self.rows if row.state == state})
 
+    def __str__(self) -> str:
+        """What the command says when it is through, or was stopped."""
+        done, failed, left = map(self.count, ("done", "failed", "left"))
+        said = f"{done} cells are done"
+        if self.stopped:
+            said = f"Stopped. {KEPT}, {done} so far: run the same command again to go on"
+        elif failed or left:
+            said += f", {failed} failed" if failed else ""
+            said += f", {left} are left: the same command goes on with them" if left else ""
+        return f"{said}. The picture:  {self.page}"
 
-def compare_to(
-    folder: Path,
+
+def run_study(
     study: Study,
+    folder: Path,
     *,
     workers: int | None = None,
     time_limit: float | None = None,
     device: str = "auto",
     command: str | None = None,
     started: float | None = None,
-    hire: Hire | None = None,
+    start_worker: StartWorker | None = None,
 ) -> Comparison:
     """Learn and attack every cell of the study that `folder` does not hold yet. The same call goes
     on where another was stopped."""
@@ -58,20 +89,19 @@ def compare_to(
     for note in left_out:
         console.print(note, highlight=False, soft_wrap=True, markup=False)
     undo = writable_folder(folder)
-    stopped = False
+    stopped, written = False, time.monotonic()
     try:
-        with alone(folder):
+        with locked(folder):
             jobs = jobs_of(cells, folder)
-            written = time.monotonic()
-            with board(list(jobs.values())) as live:
 
-                def changed(job: Job) -> None:
-                    nonlocal written
-                    live.changed(job)
-                    if job.state == "done" and time.monotonic() - written > EVERY:
-                        write(folder, study, cells, jobs, command)
-                        written = time.monotonic()
+            def changed(job: Job) -> None:
+                nonlocal written
+                shown.changed(job)
+                if job.state == "done" and time.monotonic() - written > EVERY:
+                    write(folder, study, cells, jobs, command)
+                    written = time.monotonic()
 
+            with progress_table(list(jobs.values())) as shown:
                 try:
                     run(
                         cells,
@@ -82,11 +112,12 @@ def compare_to(
                         time_limit=time_limit,
                         started=started,
                         changed=changed,
-                        hire=hire,
+                        start_worker=start_worker,
                     )
                 except KeyboardInterrupt:
                     stopped = True
-            return Comparison(study, tuple(write(folder, study, cells, jobs, command)), stopped)
+            results = write(folder, study, cells, jobs, command)
+            return Comparison(study, tuple(results), folder, stopped)
     except BaseException:
         undo()
         raise
@@ -96,27 +127,13 @@ def write(
     folder: Path, study: Study, cells: Sequence[Cell], jobs: dict[str, Job], command: str | None
 ) -> list[Row]:
     """The results as far as they are there."""
-    found = rows(cells, jobs)
-    write_parquet(folder / "frontier.parquet", found, study.refused)
-    write_text(folder / "frontier.html", render(study, found, command))
-    write_text(folder / "table.md", table(study, found))
-    for name, (_, cards) in cards_by_page(found).items():
+    results = rows(cells, jobs)
+    write_parquet(folder / "frontier.parquet", results, study.refused)
+    write_text(folder / "frontier.html", render(study, results, command))
+    write_text(folder / "table.md", table(study, results))
+    for name, (_, cards) in cards_by_page(results).items():
         write_text(folder / name, collaborative_page(cards))
-    return found
-
-
-def ending(found: Comparison, folder: Path) -> str:
-    """What the command says when it is through, or was stopped."""
-    if found.stopped:
-        return f"Stopped. {KEPT}, {found.count('done')} so far: run the same command again to go on. The picture:  {folder / 'frontier.html'}"
-    said = [f"{found.count('done')} cells are done"]
-    said += [f"{found.count('failed')} failed"] if found.count("failed") else []
-    said += (
-        [f"{found.count('left')} are left: the same command goes on with them"]
-        if found.count("left")
-        else []
-    )
-    return f"{', '.join(said)}. The picture:  {folder / 'frontier.html'}"
+    return results
 
 
 @contextmanager

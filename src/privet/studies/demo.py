@@ -15,38 +15,40 @@ from privet.core.files import writable_folder
 from privet.core.progress import console
 from privet.data.portraits.source import portraits
 from privet.evidence.figures import Audit
-from privet.evidence.formatting import times_in_100
 from privet.methods.hedge import Hedge
 from privet.methods.method import Method
 from privet.methods.tiprdc import TIPRDC
 from privet.release.release import Release
-from privet.reporting import certificate
-from privet.reporting.page import report as write_report
+from privet.reporting import sentences
+from privet.reporting.certificate import headline
+from privet.reporting.page import report
 from privet.train.game import Run
 
 PRIVATE, TASK = "beard", "hat"
 
 
 def demo(folder: Path, seed: int = 0, device: str = "auto", records: int = 4000) -> Path:
-    """Tell the whole story on drawn portraits, and return the path of the report.
+    """Run the whole story on drawn portraits, and return the path of the report.
 
-    folder: where releases, audits and pages go.
-    seed: of the drawings and of everything that is learned.
-    device: cpu, cuda or auto.
-    records: how many portraits to draw.
+    Parameters:
+        folder: Where releases, audits and pages go.
+        seed: Of the drawings and of everything that is learned.
+        device: cpu, cuda or auto.
+        records: How many portraits to draw.
     """
     writable_folder(folder)
     console.print(f"Drawing {records:,} portraits of people who do not exist ...")
     data = portraits(records, seed)
 
-    def learn(method: Method, utility: list[str]) -> Release:
+    def learn(method: Method, utility: list[str], words: str) -> Release:
+        console.print(f"{method.title} hides [bold]{PRIVATE}[/bold]{words} ...")
         release = method.fit(data, [PRIVATE], utility, run=Run(device=device))
         release.card["command"] = "privet demo"
         release.save(folder / method.name)
         return release
 
     def attack(release: Release, raw_from: Audit | None = None) -> Audit:
-        found = audit(
+        made = audit(
             release,
             data,
             [TASK],
@@ -56,44 +58,29 @@ def demo(folder: Path, seed: int = 0, device: str = "auto", records: int = 4000)
             raw_from=raw_from,
             rebuild=raw_from is None,
         )
-        found.save(folder / f"{release.card['method']}.json")
-        return found
+        made.save(folder / f"{release.card['method']}.json")
+        return made
 
-    console.print(
-        f"TIPRDC hides [bold]{PRIVATE}[/bold], without knowing what the data will be used for ..."
+    tiprdc = TIPRDC(budget=0.9, width=0.125, warmup=1, epochs=2, lr=1e-3, seed=seed)
+    hedge = Hedge(
+        target=0.64, dims=1, sigma=0.5, epochs=8, width=0.125, batch=64, lr=3e-3, seed=seed
     )
-    tiprdc = learn(TIPRDC(budget=0.9, width=0.125, warmup=1, epochs=2, lr=1e-3, seed=seed), [])
-    console.print(
-        f"Hedge hides [bold]{PRIVATE}[/bold] behind noise, and is told that {TASK} matters ..."
-    )
-    hedge = learn(
-        Hedge(target=0.64, dims=1, sigma=0.5, epochs=8, width=0.125, batch=64, lr=3e-3, seed=seed),
-        [TASK],
-    )
+    blind = learn(tiprdc, [], ", without knowing what the data will be used for")
+    certified = learn(hedge, [TASK], f" behind noise, and is told that {TASK} matters")
     console.print("Attacking both with people nobody has learned from ...")
-    first = attack(tiprdc)
-    second = attack(hedge, first)
-    write_report(first, folder / "tiprdc.html")
-    report = folder / "report.html"
-    write_report(second, report, [first], ["tiprdc.html"])
-    for found in (first, second):
-        console.print(told(found), highlight=False)
-    return report.resolve()
+    first = attack(blind)
+    second = attack(certified, first)
+    report(first, folder / "tiprdc.html")
+    report(second, folder / "report.html", [first], ["tiprdc.html"])
+    for made in (first, second):
+        console.print(in_words(made), highlight=False, markup=False)
+    return (folder / "report.html").resolve()
 
 
-def told(found: Audit) -> str:
-    """What a method did, in plain words: what was read, what is proved, what is left of the
-    task."""
-    private, task = found.private[0], found.utility[0]
-    title = found.release.get("title") or found.release["method"]
-    bound = certificate.of(found, private.attribute)
-    if bound is None or bound.bound is None:
-        proved = "nothing is proved, a stronger one may read more"
-    else:
-        most = times_in_100(bound.bound, "up")
-        proved = f"nobody can be right more than {most} times in 100 (certified, {certificate.sure(bound)} confidence)"
-    return (
-        f"{title}: the strongest of {len(private.released)} attackers reads {private.attribute} right "
-        f"{times_in_100(private.worst.score.value)} times in 100 (raw pictures: {times_in_100(private.reference.score.value)}); {proved}. "
-        f"{task.attribute} is read right {times_in_100(task.worst.score.value)} times (raw: {times_in_100(task.reference.score.value)})."
-    )
+def in_words(audit: Audit) -> str:
+    """What a method did: what was read, what is proved, what is left of the task."""
+    noun = sentences.records(audit)
+    private, task = audit.private[0], audit.utility[0]
+    proved = headline(audit, private) or "Nothing is proved: a stronger attacker may read more."
+    said = [f"{one.attribute}: {sentences.sentence(one, noun)}" for one in (private, task)]
+    return f"{sentences.method(audit)}. {said[0]} {proved} {said[1]}"

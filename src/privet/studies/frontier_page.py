@@ -144,11 +144,11 @@ def _panels(question: Question, rows: Sequence[Row], styles: Styles) -> list[Pan
     panels = []
     for private, utility in product(question.audited_private, question.audited_utility):
         shown = groups(rows, question.name, private, utility)
-        raw = [group for group in shown if group.first.cell.is_raw]
-        released = [group for group in shown if not group.first.cell.is_raw]
+        raw = [group for group in shown if group.cell.is_raw]
+        released = [group for group in shown if not group.cell.is_raw]
         volumes = []
         for label, style in styles.items():
-            some = [group for group in released if group.first.cell.label == label]
+            some = [group for group in released if group.cell.label == label]
             proved = any(group.certified is not None for group in some)
             if some:
                 share = volume(some, proved=True) if proved else None

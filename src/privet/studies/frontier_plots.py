@@ -70,7 +70,7 @@ def plane(
     _staircase(plot, [groups[i].point for i in front], groups[0].use.chance)
     few = len(groups) <= MOST_NAMES
     for number, group in enumerate(groups):
-        cell, at = group.first.cell, group.point
+        cell, at = group.cell, group.point
         style = styles.get(cell.label)
         colour = "raw" if style is None else style.colour
         with plot.group(css=colour):
@@ -83,7 +83,7 @@ def plane(
         with plot.spot(*at, _tip(group), f"#c-{cell.key[:16]}"):
             outline = shape(0, 5.5) if style is None else shape(style.number, 6.2)
             plot.point(f"mark {colour}", *at, outline=outline)
-    said = [f"{g.name}: {exactly(g.leak)} and {exactly(g.use)}" for g in groups]
+    said = [f"{g.cell.variant}: {exactly(g.leak)} and {exactly(g.use)}" for g in groups]
     return plot.svg(f"Privacy and utility: {' against '.join(names)}. {'; '.join(said)}.")
 
 
@@ -117,11 +117,11 @@ def _tip(group: Group) -> list[str]:
     seeds = f" ({len(group.rows)} seeds)" if len(group.rows) > 1 else ""
     bound = group.certified
     return [
-        group.name + seeds,
+        group.cell.variant + seeds,
         f"{group.private}: {exactly(group.leak)}",
         f"{group.utility}: {exactly(group.use)}",
         *([] if bound is None else [f"no adversary above {percent(bound, 'up')}"]),
-        *(f"{key} {value}" for key, value in group.first.cell.settings.items()),
+        *(f"{key} {value}" for key, value in group.cell.settings.items()),
     ]
 
 

@@ -9,36 +9,37 @@ import numpy as np
 
 from privet.evidence.figures import Figure
 from privet.evidence.formatting import measured
+from privet.studies.cells import Cell
 from privet.studies.pareto import Point, front, hypervolume
 from privet.studies.results_table import Row
 
 
 @dataclass(frozen=True)
 class Group:
-    """A variant at one budget."""
+    """A variant at one budget.
+
+    Parameters:
+        rows: One per seed.
+        leak, use: Of the worst adversary and of the task model: means over seeds, between the means
+            of the intervals' ends.
+        certified: The highest bound among the seeds; None where one of them has none.
+        private, utility: The attribute and the task.
+    """
 
     rows: tuple[Row, ...]
     leak: Figure
-    """Of the worst adversary: mean over seeds, between the means of the intervals' ends."""
     use: Figure
     certified: float | None
-    """The highest bound among the seeds; None where one of them has none."""
     private: str
     utility: str
 
     @property
-    def first(self) -> Row:
-        """The row of the first seed."""
-        return self.rows[0]
-
-    @property
-    def name(self) -> str:
-        """'TIPRDC budget 0.9', 'LEACE'."""
-        return self.first.cell.variant
+    def cell(self) -> Cell:
+        """Of the first seed."""
+        return self.rows[0].cell
 
     @property
     def point(self) -> Point:
-        """Leak and use, for the picture."""
         return self.leak.value, self.use.value
 
 
@@ -53,12 +54,12 @@ def by_variant(rows: Iterable[Row]) -> list[tuple[Row, ...]]:
 def groups(rows: Sequence[Row], question: str, private: str, utility: str) -> list[Group]:
     """The points of one picture, in the order of the rows; cells without both figures have no place
     in it."""
+    both = (row for row in rows if row.score(private) and row.score(utility))
     made = []
-    both = (row for row in rows if row.answers(question) and row.measured(private, utility))
-    for some in by_variant(both):
+    for some in by_variant(row for row in both if row.answers(question)):
         leak, use = (mean_figure(row.score(name) for row in some) for name in (private, utility))
-        assert leak is not None and use is not None
-        made.append(Group(some, leak, use, certified(some, private), private, utility))
+        if leak is not None and use is not None:
+            made.append(Group(some, leak, use, certified(some, private), private, utility))
     return made
 
 
@@ -81,7 +82,7 @@ def mean_figure(figures: Iterable[Figure | None]) -> Figure | None:
 def pareto_front(among: Sequence[Group]) -> list[int]:
     """Indices of the groups on the Pareto front, the most private first. Raw data is where
     everybody starts and no release."""
-    released = [i for i, group in enumerate(among) if not group.first.cell.is_raw]
+    released = [i for i, group in enumerate(among) if not group.cell.is_raw]
     return [released[i] for i in front([among[i].point for i in released])]
 
 

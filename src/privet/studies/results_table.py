@@ -13,8 +13,9 @@ import pandas as pd
 from privet.core.errors import PrivetError
 from privet.core.files import replacing
 from privet.evidence.figures import Audit, Figure, Finding, Reading
-from privet.evidence.formatting import is_number, measured
+from privet.evidence.formatting import measured
 from privet.release.runtime import read_card
+from privet.reporting.sentences import in_game_share
 from privet.studies import example_images
 from privet.studies.cells import Cell, read_seconds
 from privet.studies.scheduler import Job
@@ -53,20 +54,15 @@ class Row:
         """Whether it is done and belongs to this question."""
         return self.state == "done" and self.cell.question == question
 
-    def measured(self, *attributes: str) -> bool:
-        """Whether there is a figure of each of them."""
-        scores = [self.score(name) for name in attributes]
-        return all(score is not None and measured(score) for score in scores)
-
     def reading(self, attribute: str) -> Reading | None:
         """What was read of an attribute from the release."""
         readings = () if self.audit is None else self.audit.readings
         return next((r for r in readings if r.attribute == attribute and r.released), None)
 
     def score(self, attribute: str) -> Figure | None:
-        """Of the strongest adversary, or of the best task model."""
+        """Of the strongest adversary, or of the best task model; None where it was not measured."""
         reading = self.reading(attribute)
-        return None if reading is None else reading.worst.score
+        return reading.worst.score if reading and measured(reading.worst.score) else None
 
     def finding(self, attribute: str, adversary: str = "") -> Finding | None:
         """Of one adversary by its name; of the papers' kind of network where nobody is named."""
@@ -87,13 +83,8 @@ class Row:
 
     def in_game(self, attribute: str) -> float | None:
         """What the method's own adversary reached."""
-        figures = (self.card.get("in_game") or {}).get(attribute)
-        share = (
-            figures.get("balanced", figures.get("accuracy"))
-            if isinstance(figures, Mapping)
-            else None
-        )
-        return float(share) if isinstance(share, int | float) and is_number(share) else None
+        known = in_game_share(self.card, attribute)
+        return None if known is None else known[1]
 
 
 def rows(cells: Sequence[Cell], jobs: Mapping[str, Job]) -> list[Row]:
@@ -117,10 +108,9 @@ def _row(cell: Cell, job: Job) -> Row:
         card = {} if cell.is_raw else read_card(folder / "release")
     except PrivetError as error:
         return Row(cell, "failed", f"{error} Remove {folder.name} from cells/ to do it again.")
-    seconds = [read_seconds(folder / name) for name in ("learned.json", "done.json")]
-    return Row(
-        cell, "done", "", audit, card, *seconds, example_images.read(folder / "pictures.json")
-    )
+    learned, attacked = (read_seconds(folder / name) for name in ("learned.json", "done.json"))
+    shown = example_images.read(folder / "pictures.json")
+    return Row(cell, "done", "", audit, card, learned, attacked, shown)
 
 
 def flat(row: Row) -> dict[str, Any]:

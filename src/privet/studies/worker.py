@@ -14,7 +14,8 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Mapping
+import traceback
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -31,7 +32,7 @@ from privet.evidence.figures import Audit, Reading
 from privet.methods.registry import METHODS
 from privet.release.release import Release
 from privet.reporting.page import report
-from privet.studies import cell_pictures as pictures
+from privet.studies import example_images
 from privet.studies.cells import Cell, Source, write_json
 from privet.train.checkpoint import CHECKPOINT
 from privet.train.game import Run
@@ -40,28 +41,35 @@ from privet.train.game import Run
 def learn(cell: Cell, folder: Path, device: str) -> None:
     """Learn the release of a cell, from its checkpoint if there is one."""
     started = time.monotonic()
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "cell.json", {**cell.content(), "label": cell.label, "budget": cell.budget})
     room = folder / "release"
-    room.mkdir(exist_ok=True)
-    built = METHODS[cell.method](**cell.settings, seed=cell.seed)
+    room.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "cell.json", {**cell.content(), "label": cell.label, "budget": cell.budget})
+    method = METHODS[cell.method](**cell.settings, seed=cell.seed)
     run = Run(room, resume=True, device=device, progress=False)
-    release = built.fit(
-        read_once(cell.learned_on), cell.private, cell.tasks, without=cell.without, run=run
-    )
+    data = read_once(cell.learned_on)
+    release = method.fit(data, cell.private, cell.tasks, without=cell.without, run=run)
     release.save(room)
     write_json(folder / "learned.json", {"seconds": round(time.monotonic() - started, 1)})
     (room / CHECKPOINT).unlink(missing_ok=True)
 
 
 def attack(cell: Cell, folder: Path, device: str, raw: Path | None) -> None:
-    """Attack a cell's release; figures on raw records are taken from `raw`, where that audit saw
-    the same input."""
+    """Attack a cell's release, or the raw records of a question, once for all its cells.
+
+    Figures on raw records are taken from the audit `raw`, where that saw the same input.
+    """
     started = time.monotonic()
-    data, release = read_once(cell.audited_on), Release.load(folder / "release")
-    earlier = None if raw is None else Audit.load(raw)
-    if earlier is not None and earlier.data.get("input") != given_inputs(release):
-        earlier = None
+    data, room = read_once(cell.audited_on), folder / "audit"
+    room.mkdir(parents=True, exist_ok=True)
+    if cell.is_raw:
+        write_json(folder / "cell.json", {**cell.content(), "label": cell.label})
+        hidden = [*cell.private, *cell.without]
+        release = Release.identity(learn_schema(read_once(cell.learned_on), hidden))
+    else:
+        release = Release.load(folder / "release")
+    known = None if raw is None else Audit.load(raw)
+    if known is not None and known.data.get("input") != given_inputs(release):
+        known = None
     found = audit(
         release,
         data,
@@ -71,82 +79,53 @@ def attack(cell: Cell, folder: Path, device: str, raw: Path | None) -> None:
         seed=cell.audit_seed,
         device=device,
         progress=False,
-        rebuild=cell.rebuild,
-        raw_from=earlier,
+        rebuild=cell.rebuild and not cell.is_raw,
+        raw=not cell.is_raw,
+        raw_from=known,
     )
-    _finish(folder, release.to("cpu"), found, data, started)
-
-
-def attack_raw(cell: Cell, folder: Path, device: str) -> None:
-    """Attack the raw records of a question, once for all its cells."""
-    started = time.monotonic()
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "cell.json", {**cell.content(), "label": cell.label})
-    data = read_once(cell.audited_on)
-    release = Release.identity(
-        learn_schema(read_once(cell.learned_on), [*cell.private, *cell.without])
-    )
-    found = audit(
-        release,
-        data,
-        cell.utility,
-        cell.battery,
-        private=cell.hidden,
-        seed=cell.audit_seed,
-        device=device,
-        progress=False,
-        rebuild=False,
-        raw=False,
-    )
-    _finish(folder, release.to("cpu"), as_raw(found), data, started)
+    found = as_raw(found) if cell.is_raw else found
+    found.save(room / "audit.json")
+    report(found, room / "report.html")
+    shown = example_images.examples(release.to("cpu"), found, data)
+    write_json(folder / "pictures.json", shown)
+    write_json(folder / "done.json", {"seconds": round(time.monotonic() - started, 1)})
 
 
 def as_raw(found: Audit) -> Audit:
     """The audit of the identity as one that `raw_from` takes: what was read from its releases was
     read from raw records."""
 
-    def both(reading: Reading) -> Reading:
-        return replace(
-            reading,
-            raw=tuple(replace(f, source="raw") for f in reading.released),
-            best_raw=reading.best,
-        )
+    def both(readings: Iterable[Reading]) -> tuple[Reading, ...]:
+        made = []
+        for one in readings:
+            raw = tuple(replace(finding, source="raw") for finding in one.released)
+            made.append(replace(one, raw=raw, best_raw=one.best))
+        return tuple(made)
 
     return replace(
         found,
-        readings=tuple(map(both, found.readings)),
-        undeclared=tuple(map(both, found.undeclared)),
-        people=tuple(replace(p, raw=p.figures) for p in found.people),
-        fairness=tuple(replace(f, raw=f.released) for f in found.fairness),
+        readings=both(found.readings),
+        undeclared=both(found.undeclared),
+        people=tuple(replace(one, raw=one.figures) for one in found.people),
+        fairness=tuple(replace(one, raw=one.released) for one in found.fairness),
     )
-
-
-def _finish(folder: Path, release: Release, found: Audit, data: Dataset, started: float) -> None:
-    room = folder / "audit"
-    room.mkdir(exist_ok=True)
-    found.save(room / "audit.json")
-    report(found, room / "report.html")
-    write_json(folder / "pictures.json", pictures.shown(release, found, data))
-    write_json(folder / "done.json", {"seconds": round(time.monotonic() - started, 1)})
 
 
 @lru_cache(maxsize=2)
 def read_once(source: Source) -> Dataset:
+    """The data of a source; the last two are kept."""
     return load(source.spec, source.schema, progress=False)
 
 
 def do(job: Mapping[str, Any]) -> None:
+    """One job, as the scheduler gives it."""
     cell, folder = Cell.from_json(job["cell"]), Path(job["folder"])
     if job["do"] == "learn":
         learn(cell, folder, job["device"])
         return
-    with cache_folder(
-        folder.parent.parent / "lessons"
-    ):  # the raw cell's networks are where the others' start
-        if cell.is_raw:
-            attack_raw(cell, folder, job["device"])
-        else:
-            attack(cell, folder, job["device"], job["raw"] and Path(job["raw"]))
+    # The raw cell's networks are where the others' start.
+    with cache_folder(folder.parent.parent / "lessons"):
+        attack(cell, folder, job["device"], job["raw"] and Path(job["raw"]))
 
 
 def main() -> None:
@@ -162,20 +141,15 @@ def main() -> None:
 
     threading.Thread(target=listen, daemon=True).start()
     while True:
-        job = jobs.get()
         answer: dict[str, Any] = {}
         try:
-            do(job)
+            do(jobs.get())
         except PrivetError as error:
             answer = {"error": str(error)}
         except Exception as error:
-            import traceback
-
             traceback.print_exc()
-            answer = {
-                "error": f"{type(error).__name__}: {error}".splitlines()[0][:300],
-                "broken": True,
-            }
+            said = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+            answer = {"error": said, "broken": True}
         answers.write(json.dumps(answer) + "\n")
         if answer.get("broken"):  # a GPU that has failed once fails on; a new process starts clean
             os._exit(1)

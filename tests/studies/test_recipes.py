@@ -19,7 +19,7 @@ from privet.studies import recipes
 from privet.studies import scheduler as running
 from privet.studies.applicants import applicants
 from privet.studies.cells import Source
-from privet.studies.compare import compare_to
+from privet.studies.compare import run_study
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import record
@@ -70,7 +70,7 @@ def test_methods_and_settings_of_a_recipe_exist(name, files):
     for one in full.published:
         question = next(q for q in full.questions if q.name == one.question)
         assert (one.label, one.budget) in known and 0 < one.value < 1
-        names = (*(question.hidden or question.private), *(question.asked or question.utility))
+        names = (*question.audited_private, *question.audited_utility)
         assert one.attribute in names
     for question in small.questions:
         drawn = question.learned_on.spec.startswith("portraits:")
@@ -184,7 +184,7 @@ def test_runs_to_the_end(name, tmp_path, monkeypatch):
             for v in small.variants
         ),
     )
-    found = compare_to(tmp_path / "c", study, workers=1, device="cpu")
+    found = run_study(study, tmp_path / "c", workers=1, device="cpu")
     assert [row.error for row in found.rows if row.state != "done"] == []
     frame = pd.read_parquet(tmp_path / "c" / "frontier.parquet")
     assert set(frame["label"]) == {"raw data", *(v.called for v in study.variants)}

@@ -18,8 +18,8 @@ from privet import Audit
 from privet.cli import main as cli
 from privet.release.runtime import read_card
 from privet.studies import scheduler as running
-from privet.studies.compare import Comparison, ending, interruptible
-from privet.studies.live import Board
+from privet.studies.compare import Comparison, interruptible
+from privet.studies.progress_table import ProgressTable
 from privet.studies.scheduler import Job
 from small import small
 
@@ -103,9 +103,9 @@ def test_the_live_table_shows_who_is_at_work(tmp_path):
         Job(cell(seed=2), tmp_path, "left"),
     ]
     page = io.StringIO()
-    Console(file=page, width=120).print(Board(jobs))
+    Console(file=page, width=120).print(ProgressTable(jobs))
     said = page.getvalue()
-    assert "TIPRDC budget 0.9 seed 0" in said and "attacking" in said and "Too few." in said
+    assert "TIPRDC budget 0.9, seed 0" in said and "attacking" in said and "Too few." in said
     assert "1 failed, 1 attacking, 1 left" in said
 
 
@@ -118,7 +118,7 @@ def test_control_c_says_what_is_kept(tmp_path, capsys):
         said
         == "privet: stopped. Cells that are done are kept: run the same command again to go on.\n"
     )
-    end = ending(Comparison(study(), tuple(comparison()), stopped=True), tmp_path)
+    end = str(Comparison(study(), tuple(comparison()), tmp_path, stopped=True))
     assert (
         end.startswith(
             "Stopped. Cells that are done are kept, 9 so far: run the same command again to go on."

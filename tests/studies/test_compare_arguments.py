@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 from privet import METHODS
 from privet.cli import main as cli
 from privet.core.errors import PrivetError
-from privet.studies.arguments import asked, read_budgets, read_settings, seconds, study
+from privet.studies.command_line import read_budgets, read_seconds, read_settings, read_study
+from privet.studies.study import Study
 from small import small
 
 DATA = [
@@ -61,13 +62,13 @@ def test_a_wrong_word_is_one_sentence_and_nothing_is_written(tmp_path, words, sa
 
 def test_a_recipe_that_is_not_there_and_data_that_is_not():
     with pytest.raises(PrivetError, match="There is no recipe 'tiprdc-figure-8'; did you mean"):
-        asked("tiprdc-figure-8", "small", None, [], [])
+        read_study("tiprdc-figure-8", "small", None, [], [])
     with pytest.raises(PrivetError, match="There is no size 'tiny'"):
-        asked("tiprdc-figure-6", "tiny", None, [], [])
+        read_study("tiprdc-figure-6", "tiny", None, [], [])
     with pytest.raises(PrivetError, match=r"needs celeba64.parquet.*--size small"):
-        asked("gap-regimes", "full", None, [], [])
+        read_study("gap-regimes", "full", None, [], [])
     with pytest.raises(PrivetError, match="Say which data"):
-        asked(None, "full", None, ["a"], ["b"])
+        read_study(None, "full", None, ["a"], ["b"])
 
 
 def test_budgets_settings_and_times():
@@ -76,15 +77,15 @@ def test_budgets_settings_and_times():
         "tiprdc": {"epochs": "2"},
         "hedge": {"epochs": "2", "width": "0.5"},
     }
-    assert seconds("90s") == 90 and seconds("0.5m") == 30
+    assert read_seconds("90s") == 90 and read_seconds("0.5m") == 30
     for wrong in ("-3", "inf", "", "3 weeks"):
         with pytest.raises(PrivetError):
-            seconds(wrong)
+            read_seconds(wrong)
 
 
 def test_all_methods_that_take_the_data_and_why_others_do_not(monkeypatch):
     monkeypatch.setattr("privet.studies.study.load", lambda *words: small("table", 200))
-    cells, refused = study("a table", ["u"], ["y"]).cells("cpu")
+    cells, refused = Study.of("a table", ["u"], ["y"]).cells("cpu")
     there = {cell.method for cell in cells} - {"raw"}
     assert {"tiprdc", "hedge", "leace"} <= there <= set(METHODS)
     assert len(there) + len(refused) == len(METHODS) and all(
@@ -105,14 +106,14 @@ def test_all_methods_that_take_the_data_and_why_others_do_not(monkeypatch):
 
 def test_seeds_and_budgets_make_the_cells(monkeypatch):
     monkeypatch.setattr("privet.studies.study.load", lambda *words: small("table", 200))
-    made = study(
+    made = Study.of(
         "a table",
         ["u"],
         ["y"],
         methods=["tiprdc"],
-        budgets="0.5,1",
+        budgets={"tiprdc": [0.5, 1]},
         seeds=2,
-        settings=["width=0.1"],
+        settings={"tiprdc": {"width": 0.1}},
     )
     cells, _ = made.cells("cpu")
     assert [(c.budget, c.seed, c.settings["width"]) for c in cells[1:]] == [
@@ -125,4 +126,6 @@ def test_seeds_and_budgets_make_the_cells(monkeypatch):
         c.key for c in cells
     ]
     with pytest.raises(PrivetError, match="named both private and a task"):
-        study("a table", ["u"], ["u"], methods=["hedge"]).cells("cpu")
+        Study.of("a table", ["u"], ["u"], methods=["hedge"]).cells("cpu")
+    with pytest.raises(PrivetError, match="no method in this comparison 'hedge'"):
+        Study.of("a table", ["u"], ["y"], methods=["leace"], budgets={"hedge": [0.5]})

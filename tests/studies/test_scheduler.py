@@ -17,7 +17,7 @@ from made_cells import cell
 from privet.core.errors import PrivetError
 from privet.studies import scheduler as running
 from privet.studies.cells import RAW, Cell
-from privet.studies.scheduler import alone, jobs_of, run
+from privet.studies.scheduler import jobs_of, locked, run
 
 HERE = Path(__file__).parent
 FAKE = (sys.executable, str(HERE / "fake_worker.py"))
@@ -157,11 +157,11 @@ import sys
 sys.path[:0] = [{here!r}]
 from pathlib import Path
 from privet.studies import scheduler as running
-from test_frontier_run import FAKE, cells
+from test_scheduler import FAKE, cells
 running.PROGRAM = FAKE
 room = Path({room!r})
 own = cells(3, seconds=0.5)
-with running.alone(room):
+with running.locked(room):
     running.run(own, running.jobs_of(own, room), room, workers=2, device="cpu")
 """
 
@@ -177,7 +177,7 @@ def test_killed_in_the_middle_its_workers_end_and_another_run_finishes(tmp_path)
                 and any(j.state == "learned" for j in jobs_of(own, tmp_path).values())
             )
         )
-        with pytest.raises(PrivetError, match="Another comparison is at work"), alone(tmp_path):
+        with pytest.raises(PrivetError, match="Another comparison is at work"), locked(tmp_path):
             pass
     finally:
         os.kill(process.pid, signal.SIGKILL)
@@ -188,7 +188,7 @@ def test_killed_in_the_middle_its_workers_end_and_another_run_finishes(tmp_path)
         if (tmp_path / "asked.txt").exists()
         else set()
     )
-    with alone(tmp_path):
+    with locked(tmp_path):
         assert {job.state for job in go(own, tmp_path)} == {"done"}
     learned = [line[2] for line in asked(tmp_path) if line[0] == "learn"]
     assert done and len(learned) <= 3 + 2, "at most what was under way is done again"
