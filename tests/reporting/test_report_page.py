@@ -256,8 +256,7 @@ def test_sentences_of_the_page_agree_with_the_figures() -> None:
     assert "on the raw pictures the best is right 97 times." in text
     assert (
         "smiling: a model trained on the release is right 88 times in 100 (between 86 and 90); "
-        "guessing is right 50 times; on raw data it is right 92 times."
-        in text
+        "guessing is right 50 times; on raw data it is right 92 times." in text
     )
     assert (
         "the method's own adversary is right 52 times in 100, the strongest one trained afterwards 61 times."
@@ -498,8 +497,7 @@ def test_what_is_certified_stands_beside_what_was_found() -> None:
     page = Page(render(full)).text
     head = page[: page.index("Privacy against utility")]
     assert (
-        "No adversary can guess it with a balanced accuracy above 64.5 % (99 % confidence)."
-        in head
+        "No adversary can guess it with a balanced accuracy above 64.5 % (99 % confidence)." in head
     ), "rounded up"
     section = page[page.index("What no adversary can beat") :]
     for said in (

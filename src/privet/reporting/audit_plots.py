@@ -21,8 +21,8 @@ from privet.reporting.plot import Axis, Bin, Plot, histogram
 
 Kind = Literal["release", "raw", "other"]
 
+# Points that can be named in a wide picture; more, or less room, and they are numbered.
 MOST_NAMES = 6
-"""Points that can be named in a wide picture; more, or less room, and they are numbered."""
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from privet.evidence.formatting import amount, listed, measured, percent
 from privet.reporting.label_placement import shorten
 from privet.reporting.plot import Axis, Plot, Point
 
+# Certificates of one attribute by the number of releases that are seen.
 ByReleases = dict[int, Certified]
-"""Certificates of one attribute by the number of releases that are seen."""
 
 
 def by_attribute(certificates: Sequence[Certified]) -> dict[str, ByReleases]:

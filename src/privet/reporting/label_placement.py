@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+# Width of a letter as a share of the font size; a little more than most system fonts need.
 LETTER = 0.56
-"""Width of a letter as a share of the font size; a little more than most system fonts need."""
 
 
 class Box(NamedTuple):

@@ -9,8 +9,8 @@ from privet.evidence.figures import Audit
 from privet.reporting.page import jinja
 from privet.reporting.sentences import records
 
+# Everything that could mean something in Markdown, HTML or a table's row.
 _MARKUP = re.compile(r"""[^\w .,;:%()'"?=+-]|_""")
-"""Everything that could mean something in Markdown, HTML or a table's row."""
 
 
 def summary(audit: Audit) -> str:

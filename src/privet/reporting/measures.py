@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from privet.evidence.figures import Figure
 from privet.evidence.formatting import UNKNOWN, amount, between, empty, is_number, percent
 
+# The name of a measure and what it says, for people who have not met it.
 NAMES = {
     "f1": ("F1", "hits and false alarms in one number, the mean over values"),
     "tpr_at_fpr_1_percent": (
@@ -79,17 +80,16 @@ NAMES = {
     "gaussian_bound": ("At most, by the noise (Cloak's bound)", ""),
     "cloak_reduction": ("Share of the bits that is gone (Cloak)", ""),
 }
-"""The name of a measure and what it says, for people who have not met it."""
 
+# Measures that stand with the table of adversaries and not among what more there is to say about
+# the strongest.
 SCORES = ("highest_of_all",)
-"""Measures that stand with the table of adversaries and not among what more there is to say about
-the strongest."""
 
+# Units that say nothing beside a number.
 _PLAIN = ("", "1", "none", "ratio", "correlation", "times", "its own unit")
-"""Units that say nothing beside a number."""
 
+# Shares that people know as numbers from 0 to 1, and not as percentages.
 _ON_THEIR_OWN = ("f1", "ssim", "ms_ssim", "bayes_security", "auc")
-"""Shares that people know as numbers from 0 to 1, and not as percentages."""
 
 
 def name(key: str, figure: Figure) -> str:

@@ -20,11 +20,11 @@ from privet.evidence.figures import Audit, Figure, Reading, Rebuilt
 from privet.reporting import audit_plots, certificate, measures, sections, sentences
 from privet.reporting.audit_plots import Alternative, alternatives
 
+# Pictures of one private attribute against one task; beyond these the tables serve better.
 MOST_PANELS = 8
-"""Pictures of one private attribute against one task; beyond these the tables serve better."""
 
+# The first bytes of a PNG file, in base64: anything else that was rebuilt is shown as text.
 _PNG = re.compile(r"iVBORw0KGgo[A-Za-z0-9+/]+={0,2}")
-"""The first bytes of a PNG file, in base64: anything else that was rebuilt is shown as text."""
 
 
 class Example(NamedTuple):

@@ -34,10 +34,12 @@ from privet.reporting.label_placement import (
     place,
 )
 
+# Classes s0 to s7 of report.css.
 COLOURS = 8
-"""Classes s0 to s7 of report.css."""
+# Size of letters in pixels.
 FONT = 13.0
-"""Size of letters in pixels."""
+# Circle, square, triangle, diamond, triangle, cross, pentagon: seven shapes and eight colours
+# repeat together only after 56.
 _SHAPES = (
     "M{r} 0A{r} {r} 0 1 1 -{r} 0A{r} {r} 0 1 1 {r} 0Z",
     "M-{a} -{a}H{a}V{a}H-{a}Z",
@@ -47,8 +49,6 @@ _SHAPES = (
     "M-{b} -{c}H-{c}V-{b}H{c}V-{c}H{b}V{c}H{c}V{b}H-{c}V{c}H-{b}Z",
     "M0 -{b}L{b} -{c}L{a} {b}H-{a}L-{b} -{c}Z",
 )
-"""Circle, square, triangle, diamond, triangle, cross, pentagon: seven shapes and eight colours
-repeat together only after 56."""
 
 
 def element(tag: str, *inside: Markup | str, **attributes: object) -> Markup:

@@ -25,12 +25,12 @@ from privet.evidence.formatting import (
 
 _NOUNS = {"image": "pictures", "table": "rows", "text": "texts", "signal": "recordings"}
 
+# An interval that reaches this far above chance cannot carry the words "not distinguishable"
+# without a warning.
 FEW = 0.1
-"""An interval that reaches this far above chance cannot carry the words "not distinguishable"
-without a warning."""
 
+# Tasks whose label alone is set beside the attacker; more would drown the sentence.
 MOST_BASELINES = 3
-"""Tasks whose label alone is set beside the attacker; more would drown the sentence."""
 
 TOO_FEW = "not measured, because too few test records have a label, or all have the same."
 

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 _TRADES = ("care", "office", "building")
+# Shares of those in the first trade, and in the first two.
 _WOMEN, _MEN = (0.5, 0.88), (0.15, 0.5)
-"""Shares of those in the first trade, and in the first two."""
 
 
 def applicants(n: int, seed: int = 0) -> pd.DataFrame:

@@ -23,9 +23,9 @@ from privet.core.files import write_text
 from privet.core.json_values import read
 from privet.core.version import __version__
 
+# The method of the cell that attacks raw records, whose figures all others of the same question
+# share.
 RAW = "raw"
-"""The method of the cell that attacks raw records, whose figures all others of the same question
-share."""
 
 Stage = Literal["new", "learned", "done"]
 

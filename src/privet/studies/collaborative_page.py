@@ -21,16 +21,16 @@ from privet.reporting.page import jinja
 from privet.reporting.plot import Axis, Plot, Point
 from privet.studies.results_table import Row
 
+# By variant, how its lines are drawn.
 DASHES = {
     "plug-and-play, deterministic": "7 4",
     "plug-and-play, stochastic": "2 3",
     "adversarial, deterministic": "none",
     "adversarial, stochastic": "10 3 2 3",
 }
-"""By variant, how its lines are drawn."""
 
+# By variant, a point per alpha.
 Lines = dict[str, list[Point]]
-"""By variant, a point per alpha."""
 
 
 @dataclass(frozen=True)

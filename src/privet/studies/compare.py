@@ -22,8 +22,8 @@ from privet.studies.scheduler import Job, StartWorker, count, jobs_of, locked, r
 from privet.studies.study import Study
 
 KEPT = "Cells that are done are kept"
+# Seconds between two writings of the results while work goes on.
 EVERY = 20.0
-"""Seconds between two writings of the results while work goes on."""
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from privet.evidence.figures import Audit
 from privet.release.release import Release
 
 SHOWN = 4
+# originals, released, rebuilt: WebP in base64, one for each picture shown; a kind that there is
+# none of is left out.
 Shown = dict[str, list[str]]
-"""originals, released, rebuilt: WebP in base64, one for each picture shown; a kind that there is
-none of is left out."""
 
 
 def examples(release: Release, audit: Audit, data: Dataset) -> Shown:

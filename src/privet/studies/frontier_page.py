@@ -35,8 +35,8 @@ from privet.studies.groups import (
 from privet.studies.results_table import Row
 from privet.studies.study import Published, Question, Study
 
+# Pictures of one question; beyond these the tables serve better.
 MOST_PANELS = 12
-"""Pictures of one question; beyond these the tables serve better."""
 
 
 class Panel(NamedTuple):

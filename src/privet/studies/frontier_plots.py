@@ -18,13 +18,12 @@ from privet.studies.groups import Group, mean_figure
 from privet.studies.results_table import Row
 from privet.studies.study import Question
 
+# Points that can carry their budget in the picture; of more, those on the front carry their name.
 MOST_NAMES = 40
-"""Points that can carry their budget in the picture; of more, those on the front carry their
-name."""
+# Methods whose curves are drawn: beyond that the pictures say less than the tables.
 MOST_METHODS = 3
-"""Methods whose curves are drawn: beyond that the pictures say less than the tables."""
+# Budgets further apart than this factor stand on a logarithmic axis.
 LOGARITHMIC = 10.0
-"""Budgets further apart than this factor stand on a logarithmic axis."""
 _GAPS = {
     "demographic_parity_difference": "demographic parity gap",
     "equalized_odds_difference": "equalised odds gap",
@@ -42,8 +41,8 @@ class Style(NamedTuple):
         return f"s{self.number % COLOURS}"
 
 
+# By the variant's label.
 Styles = Mapping[str, Style]
-"""By the variant's label."""
 
 
 def swatch(style: Style) -> Markup:

@@ -26,12 +26,12 @@ from privet.nets.mask import Keep
 from privet.release.release import Release
 from privet.reporting.page import jinja
 
+# People in a page.
 SHOWN = 6
-"""People in a page."""
+# Of the light of a picture, what is left where it is suppressed.
 DIM = 0.3
-"""Of the light of a picture, what is left where it is suppressed."""
+# Colours of what is not needed at all and of what is needed most.
 COLD, WARM = np.array([38, 34, 44]), np.array([255, 214, 120])
-"""Colours of what is not needed at all and of what is needed most."""
 
 
 class Bar(NamedTuple):

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+# (leak, use)
 Point = tuple[float, float]
-"""(leak, use)"""
 
 
 def front(points: Sequence[Point]) -> list[int]:

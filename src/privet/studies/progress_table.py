@@ -21,8 +21,8 @@ from privet.evidence.formatting import duration, percent
 from privet.studies.cells import Cell
 from privet.studies.scheduler import Job, State
 
+# Cells shown that have not begun.
 WAITING = 3
-"""Cells shown that have not begun."""
 _COLUMNS = ("cell", "state", "worst adversary", "utility")
 _STYLES = {"failed": "red", "done": "", "left": "dim", "learned": "dim"}
 

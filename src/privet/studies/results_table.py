@@ -21,11 +21,11 @@ from privet.studies.cells import Cell, read_seconds
 from privet.studies.scheduler import Job
 from privet.studies.study import Refused
 
+# A bound on balanced accuracy that everybody keeps.
 MEANS_NOTHING = 0.9995
-"""A bound on balanced accuracy that everybody keeps."""
+# The papers attack with one network, trained afterwards: of ours the nearest, the first of these
+# that suited the release.
 PAPERS_KIND = ("table-1", "recurrent", "network", "res-cl", "resnet", "mlp")
-"""The papers attack with one network, trained afterwards: of ours the nearest, the first of these
-that suited the release."""
 _WORDS = {"question", "method", "label", "dial", "settings", "battery", "state", "error", "cell"}
 _WORDS |= {"distortion", "adversaries"}
 

@@ -30,8 +30,8 @@ from privet.studies.cells import Cell, stage
 
 State = Literal["done", "failed", "attacking", "learning", "learned", "left"]
 PROGRAM = (sys.executable, "-m", "privet.studies.worker")
+# Share of the time limit, at its end, in which nothing new is started.
 GRACE = 0.05
-"""Share of the time limit, at its end, in which nothing new is started."""
 TRIES = 2
 
 
@@ -63,10 +63,10 @@ class Worker(Protocol):
     def stop(self) -> None: ...
 
 
+# What workers say: a line of JSON, or None when they have died.
 Events = queue.Queue[tuple[Worker, str | None]]
-"""What workers say: a line of JSON, or None when they have died."""
+# Given the log in the comparison's folder and how many work at the same time.
 StartWorker = Callable[[Path, int, Events], Worker]
-"""Given the log in the comparison's folder and how many work at the same time."""
 
 
 @dataclass
