@@ -21,46 +21,49 @@ COLOURS = {"none": 6, "adversarial": 1, "triplet": 2, "dp": 3, "reference": 0}
 
 
 class Line(NamedTuple):
-    """One line of a plot."""
+    """One line of a plot.
 
-    name: str
-    colour: int
+    Parameters:
+        regularizer: Which gives the line its colour.
+        points: What it goes through.
+        opacity: Strengths of one regulariser have one colour, and differ in this.
+        named: Whether the names of models are written beside the points.
+    """
+
+    regularizer: str
     points: list[Point]
     opacity: float = 1.0
-    """Strengths of one regulariser have one colour."""
-    names: Sequence[str] = ()
-    """Written beside the points, where there are any."""
+    named: bool = False
 
 
-def render(found: LanguageAudit) -> str:
+def render(audit: LanguageAudit) -> str:
     """The page. It holds planted sentences and numbers, and nothing that an author wrote."""
-    panels = [
-        (
-            "Perplexity of unseen texts against mean exposure of planted sentences",
-            _perplexity(found.models),
+    models = audit.models
+    panels = {
+        "Perplexity of unseen texts against mean exposure of planted sentences": _perplexity(
+            models
         ),
-        ("Exposure by how often a sentence was planted", _repeats(found.models)),
-        ("Tab attack: private words finished, by the number of tries", _tab(found.models)),
-    ]
-    families = list(dict.fromkeys(_family(one) for one in found.models))
-    key = [(name, COLOURS[name]) for name in (*families, "reference")]
-    groups = list(
-        dict.fromkeys((group.by, group.value) for one in found.models for group in one.groups)
-    )
-    page = jinja().get_template("language.html")
-    return page.render(
-        found=found,
-        panels=[p for p in panels if p[1]],
-        key=key,
-        groups=groups,
-        colours=COLOURS,
-        said=with_interval,
-        family=_family,
+        "Exposure by how often a sentence was planted": _repeats(models),
+        "Tab attack: private words finished, by the number of tries": _tab(models),
+    }
+    groups = dict.fromkeys((group.by, group.value) for model in models for group in model.groups)
+    used = (*dict.fromkeys(map(_regularizer, models)), "reference")
+    return (
+        jinja()
+        .get_template("language.html")
+        .render(
+            audit=audit,
+            panels=[(title, plot) for title, plot in panels.items() if plot],
+            key=[(name, COLOURS[name]) for name in used],
+            groups=list(groups),
+            colour=lambda model: COLOURS[_regularizer(model)],
+            with_interval=with_interval,
+        )
     )
 
 
-def _family(reading: ModelFindings) -> str:
-    return reading.name.partition(":")[0]
+def _regularizer(model: ModelFindings) -> str:
+    return model.name.partition(":")[0]
 
 
 def _point(name: str, x: float, figure: Figure, factor: float = 1.0) -> Point:
@@ -72,45 +75,42 @@ def _point(name: str, x: float, figure: Figure, factor: float = 1.0) -> Point:
 def _lines(
     models: Sequence[ModelFindings], points: Callable[[ModelFindings], list[Point]]
 ) -> list[Line]:
+    """A line for each model."""
     lines = []
-    for one in models:
-        strengths = [m.name for m in models if _family(m) == _family(one)]
-        opacity = round(1 - 0.6 * strengths.index(one.name) / len(strengths), 2)
-        lines.append(Line(one.name, COLOURS[_family(one)], points(one), opacity))
+    for model in models:
+        regularizer = _regularizer(model)
+        strengths = [one.name for one in models if _regularizer(one) == regularizer]
+        opacity = round(1 - 0.6 * strengths.index(model.name) / len(strengths), 2)
+        lines.append(Line(regularizer, points(model), opacity))
     return lines
 
 
 def _perplexity(models: Sequence[ModelFindings]) -> Markup:
-    lines = []
-    for family in dict.fromkeys(_family(one) for one in models):
-        shown = sorted(
-            ((m.perplexity.value, m.name, m.exposure) for m in models if _family(m) == family),
-            key=lambda one: one[0],
-        )
-        known = [(x, name, exposure) for x, name, exposure in shown if exposure is not None]
-        points = [_point(name, x, exposure) for x, name, exposure in known]
-        lines.append(Line(family, COLOURS[family], points, names=[name for _, name, _ in known]))
-    return chart(lines, "perplexity", "exposure, bits", chance=BY_CHANCE)
+    """A line for each regulariser, a point for each of its strengths."""
+    lines: dict[str, Line] = {}
+    for model in sorted(models, key=lambda one: one.perplexity.value):
+        if model.exposure is not None:
+            line = lines.setdefault(_regularizer(model), Line(_regularizer(model), [], named=True))
+            line.points.append(_point(model.name, model.perplexity.value, model.exposure))
+    return chart(list(lines.values()), "perplexity", "exposure, bits", chance=BY_CHANCE)
 
 
 def _repeats(models: Sequence[ModelFindings]) -> Markup:
-    def points(one: ModelFindings) -> list[Point]:
-        return [_point(one.name, often, figure) for often, figure in one.by_repeats.items()]
+    def points(model: ModelFindings) -> list[Point]:
+        return [_point(model.name, repeats, one) for repeats, one in model.by_repeats.items()]
 
     title = "exposure, bits"
     return chart(_lines(models, points), "times planted", title, counts=True, chance=BY_CHANCE)
 
 
 def _tab(models: Sequence[ModelFindings]) -> Markup:
-    def points(one: ModelFindings) -> list[Point]:
-        figures = zip(one.tries, one.tab, strict=False)
-        return [_point(one.name, tries, figure, 100) for tries, figure in figures]
+    def points(model: ModelFindings) -> list[Point]:
+        figures = zip(model.tries, model.tab, strict=False)
+        return [_point(model.name, tries, figure, 100) for tries, figure in figures]
 
-    lines = _lines(models, points)
-    if models and models[0].tab:
-        chances = zip(models[0].tries, models[0].tab, strict=False)
-        flat = [Point(k, f.chance, f"reference, {k}: {100 * f.chance:.3g}") for k, f in chances]
-        lines.append(Line("reference", COLOURS["reference"], flat))
+    chances = [(k, one.chance) for k, one in zip(models[0].tries, models[0].tab, strict=False)]
+    reference = [Point(k, chance, f"reference, {k}: {100 * chance:.3g}") for k, chance in chances]
+    lines = [*_lines(models, points), Line("reference", reference)]
     return chart(lines, "tries", "words finished, %", counts=True, factor=100)
 
 
@@ -140,10 +140,10 @@ def chart(
     plot.axes(5)
     if chance is not None:
         plot.level("chance", y=chance)
-    for number, line in enumerate(lines):
+    for number, line in enumerate(line for line in lines if line.points):
         shift = 3 * (number - (len(lines) - 1) / 2) if counts else 0.0
-        css = f"way{line.colour}"
+        css = f"way{COLOURS[line.regularizer]}"
         plot.line(line.points, css, radius=4, shift=shift, opacity=line.opacity)
-        for name, point in zip(line.names, line.points, strict=False):
-            plot.name(point.x, point.y, name, css)
+        for point in line.points if line.named else ():
+            plot.name(point.x, point.y, point.title.partition(",")[0], css)
     return plot.svg(f"{up} by {across}. {'; '.join(point.title for point in points)}")
