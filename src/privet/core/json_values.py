@@ -7,7 +7,7 @@ import math
 import types
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 
 def as_json(value: Any) -> str:
@@ -25,53 +25,45 @@ def finite(value: Any) -> Any:
 
 
 def read(kind: Any, value: Any, where: str) -> Any:
-    """`value` from JSON as a `kind`: what does not belong there is refused by name."""
+    """`value` from JSON as a `kind`: what does not belong there is refused by name.
+
+    >>> read(tuple[float, ...], [1, None], "scores")
+    (1.0, nan)
+    """
+    origin, args = get_origin(kind), get_args(kind)
     if kind is Any:
         return value
-    origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return (
-            None
-            if value is None
-            else read(next(a for a in args if a is not type(None)), value, where)
-        )
+        inner = next(arg for arg in args if arg is not type(None))
+        return None if value is None else read(inner, value, where)
     if origin is Literal:
         if value not in args:
             raise TypeError(f"{where} is {value!r:.40}")
         return value
     if origin is tuple:
-        return tuple(
-            read(args[0], inner, f"{where}[{i}]")
-            for i, inner in enumerate(_expect(list, value, where))
-        )
+        items = enumerate(_expect(list, value, where))
+        return tuple(read(args[0], item, f"{where}[{i}]") for i, item in items)
     if origin is dict:
-        return {
-            int(key) if args[0] is int else key: read(args[1], inner, f"{where}.{key}")
-            for key, inner in _expect(dict, value, where).items()
-        }
+        entries = _expect(dict, value, where).items()
+        name = int if args[0] is int else str
+        return {name(key): read(args[1], item, f"{where}.{key}") for key, item in entries}
     if is_dataclass(kind):
-        known = {f.name: f for f in fields(kind)}
-        given = _expect(dict, value, where)
-        wrong = next((name for name in given if name not in known), None)
-        absent = next(
-            (
-                n
-                for n, f in known.items()
-                if n not in given and (f.default, f.default_factory) == (MISSING, MISSING)
-            ),
-            None,
-        )
-        if wrong or absent:
-            raise TypeError(f"{where} has {'an unknown' if wrong else 'no'} {wrong or absent!r}")
-        return cast(Any, kind)(
-            **{
-                name: read(_hints(cast(Any, kind))[name], inner, f"{where}.{name}")
-                for name, inner in given.items()
-            }
-        )
+        return _read_dataclass(kind, _expect(dict, value, where), where)
     if kind is float:
         return math.nan if value is None else float(_expect(int | float, value, where))
     return _expect(kind, value, where)
+
+
+def _read_dataclass(kind: Any, entries: dict[str, Any], where: str) -> Any:
+    known = {f.name: (f.default, f.default_factory) for f in fields(kind)}
+    for name in entries:
+        if name not in known:
+            raise TypeError(f"{where} has an unknown {name!r}")
+    for name, default in known.items():
+        if name not in entries and default == (MISSING, MISSING):
+            raise TypeError(f"{where} has no {name!r}")
+    hints = _hints(kind)
+    return kind(**{n: read(hints[n], item, f"{where}.{n}") for n, item in entries.items()})
 
 
 @cache

@@ -11,6 +11,7 @@ import pandas as pd
 from privet.core.errors import PrivetError, unknown
 from privet.data.attribute_codes import MANY, code
 from privet.data.cache import digest
+from privet.data.cell_text import cell_text
 from privet.data.dataset import Array, Attribute, Dataset, Modality
 from privet.data.row_selection import choose_rows
 from privet.data.schema_file import Layout, Name, Wish
@@ -46,28 +47,16 @@ def assemble(
     }
     attributes = {column: attribute for column, (attribute, _) in coded.items()}
     labels = {column: codes for column, (_, codes) in coded.items()}
-    person, lost = (
-        (None, ()) if person_column is None else _people(labels[person_column], person_column)
-    )
-    split = None if split_column is None else left[split_column].map(_plain).to_numpy(dtype=str)
-    classes = {
-        column: labels[column] for column, attribute in attributes.items() if attribute.is_class
-    }
+    person, lost = _people(labels, person_column)
+    split = None if split_column is None else left[split_column].map(cell_text).to_numpy(dtype=str)
+    classes = {c: labels[c] for c, attribute in attributes.items() if attribute.is_class}
     part_of, moved = assign(len(rows), person, split, layout.seed, classes)
     left_out: tuple[str, ...] = ()
     if records is None:
-        records, left_out = _features(
-            columns.drop(columns=[c for c in (person_column, split_column) if c is not None]),
-            layout,
-        )
+        inputs = columns.drop(columns=[c for c in (person_column, split_column) if c is not None])
+        records, left_out = _features(inputs, layout)
     for column, mask in (masks or {}).items():
         attributes[column], labels[column] = Attribute(column, "mask"), mask[rows]
-
-    seen = [
-        digest(a.name, a.kind, *a.values, np.ascontiguousarray(labels[a.name]).tobytes())
-        for a in attributes.values()
-    ]
-    inputs = list(records.columns) if isinstance(records, pd.DataFrame) else [modality]
     return Dataset(
         name=name,
         modality=modality,
@@ -76,12 +65,27 @@ def assemble(
         labels=labels,
         part_of=part_of,
         rows=rows,
-        fingerprint=digest(
-            content, *inputs, *seen, rows.astype("<i8").tobytes(), part_of.tobytes()
-        ),
+        fingerprint=_fingerprint(content, modality, records, attributes, labels, rows, part_of),
         person=person,
         notes=(*notes, *chosen, *lost, *moved, *left_out),
     )
+
+
+def _fingerprint(
+    content: str,
+    modality: Modality,
+    records: Any,
+    attributes: Mapping[str, Attribute],
+    labels: Mapping[str, Array],
+    rows: Array,
+    part_of: Array,
+) -> str:
+    seen = [
+        digest(a.name, a.kind, *a.values, np.ascontiguousarray(labels[a.name]).tobytes())
+        for a in attributes.values()
+    ]
+    inputs = list(records.columns) if isinstance(records, pd.DataFrame) else [modality]
+    return digest(content, *inputs, *seen, rows.astype("<i8").tobytes(), part_of.tobytes())
 
 
 def check_columns(
@@ -126,9 +130,14 @@ def _code(name: str, column: pd.Series, layout: Layout, is_person: bool) -> tupl
     return code(name, column, wish.kind, list(wish.bins))
 
 
-def _people(codes: Array, column: str) -> tuple[Array, tuple[str, ...]]:
+def _people(
+    labels: Mapping[str, Array], column: str | None
+) -> tuple[Array | None, tuple[str, ...]]:
     """Person codes without gaps; a record whose person is not known stands for a person of its
     own."""
+    if column is None:
+        return None, ()
+    codes = labels[column]
     if codes.dtype.kind != "i":
         raise PrivetError(
             f"The column '{column}' names people and cannot be a number too: drop its entry from"
@@ -162,7 +171,3 @@ def _features(columns: pd.DataFrame, layout: Layout) -> tuple[pd.DataFrame, tupl
         else ()
     )
     return columns[[c for c in columns.columns if c not in names and c not in layout.labels]], notes
-
-
-def _plain(value: object) -> str:
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from privet.core.errors import PrivetError
+from privet.data.cell_text import cell_text
 from privet.data.dataset import Array, Attribute, Kind
 
 # A column of whole numbers with more distinct values than this is a number, with fewer a class.
@@ -61,7 +62,7 @@ def code(
             " categorical."
         )
     codes = pd.Categorical(column, categories=values).codes.astype(np.int64)
-    return Attribute(name, kind, tuple(_plain(value) for value in values)), codes
+    return Attribute(name, kind, tuple(cell_text(value) for value in values)), codes
 
 
 def _binned(name: str, column: pd.Series, bins: list[float]) -> tuple[Attribute, Array]:
@@ -70,13 +71,7 @@ def _binned(name: str, column: pd.Series, bins: list[float]) -> tuple[Attribute,
     codes = np.where(np.isnan(numbers), -1, np.searchsorted(edges, numbers, side="right")).astype(
         np.int64
     )
-    ends = [_plain(edge) for edge in edges]
+    ends = [cell_text(edge) for edge in edges]
     middle = [f"{low} to {high}" for low, high in pairwise(ends)]
     values = (f"below {ends[0]}", *middle, f"{ends[-1]} or more")
     return Attribute(name, "binary" if len(values) == 2 else "categorical", values), codes
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
-    return str(value)

@@ -55,53 +55,28 @@ def roles_of(file: Any, names: list[str]) -> dict[str, Role]:
     kinds = {name: file.schema_arrow.field(name).type for name in names}
     in_bytes = [name for name, kind in kinds.items() if is_bytes(kind)]
     first = next(file.iter_batches(batch_size=16, columns=in_bytes)) if in_bytes else None
-    roles: dict[str, Role] = {}
-    for name, kind in kinds.items():
+
+    def role(name: str, kind: Any) -> Role:
+        named_window = name in _WINDOW_NAMES
         if first is not None and name in in_bytes:
             cells = [cell for cell in first.column(name).to_pylist() if cell is not None]
-            pictures = name == "image" or any(is_picture(cell) for cell in cells)
-            roles[name] = "picture" if pictures else "window" if name in _WINDOW_NAMES else "vector"
-        elif levels := depth(kind):
-            roles[name] = "window" if levels > 1 or name in _WINDOW_NAMES else "vector"
-        else:
-            roles[name] = "other" if is_list(kind) or pa.types.is_nested(kind) else "plain"
-    return roles
+            if name == "image" or any(is_picture(cell) for cell in cells):
+                return "picture"
+            return "window" if named_window else "vector"
+        if levels := depth(kind):
+            return "window" if levels > 1 or named_window else "vector"
+        return "other" if is_list(kind) or pa.types.is_nested(kind) else "plain"
+
+    return {name: role(name, kind) for name, kind in kinds.items()}
 
 
 def choose(roles: dict[str, Role], plain: pd.DataFrame, layout: Layout, where: str) -> Choice:
     """The record itself: a picture before a window before a vector before a text before the row."""
     if layout.x is not None:
-        if layout.x not in roles:
-            raise PrivetError(
-                f"The schema calls '{layout.x}' both x and dropped: take it out of one."
-            )
-        modality = layout.modality or _NATURAL[roles[layout.x]]
-        if roles[layout.x] not in _FITTING[modality]:
-            raise PrivetError(
-                f"The column '{layout.x}' of {where} cannot be read as {modality}: choose another x"
-                " or modality."
-            )
-        return _with_rest(modality, layout.x, roles)
-    order: tuple[Modality, ...] = (
-        ("image", "signal", "table", "text") if layout.modality is None else (layout.modality,)
-    )
-    for modality in order:
-        fitting = [name for name, role in roles.items() if role in _FITTING[modality]]
-        if modality == "image":
-            fitting = sorted(
-                (name for name in fitting if name != "mask"), key=lambda name: name != "image"
-            )
-        elif modality == "text":
-            fitting = _texts(
-                plain,
-                surely=layout.modality == "text",
-                taken=(layout.person, layout.split, *layout.drop),
-            )
-        elif layout.modality is None:
-            fitting = [
-                name for name in fitting if (roles[name] == "window") == (modality == "signal")
-            ]
-        if fitting:
+        return _named(layout.x, roles, layout, where)
+    order: tuple[Modality, ...] = ("image", "signal", "table", "text")
+    for modality in order if layout.modality is None else (layout.modality,):
+        if fitting := _fitting(modality, roles, plain, layout):
             return _with_rest(modality, fitting[0], roles)
     if layout.modality not in (None, "table"):
         raise PrivetError(
@@ -113,6 +88,34 @@ def choose(roles: dict[str, Role], plain: pd.DataFrame, layout: Layout, where: s
             f"{where} has no column that can be read as pictures, windows, texts or features."
         )
     return _with_rest("table", None, roles)
+
+
+def _named(x: str, roles: dict[str, Role], layout: Layout, where: str) -> Choice:
+    """The column that the schema file names."""
+    if x not in roles:
+        raise PrivetError(f"The schema calls '{x}' both x and dropped: take it out of one.")
+    modality = layout.modality or _NATURAL[roles[x]]
+    if roles[x] not in _FITTING[modality]:
+        raise PrivetError(
+            f"The column '{x}' of {where} cannot be read as {modality}: choose another x or"
+            " modality."
+        )
+    return _with_rest(modality, x, roles)
+
+
+def _fitting(
+    modality: Modality, roles: dict[str, Role], plain: pd.DataFrame, layout: Layout
+) -> list[str]:
+    """Columns that can be read as this modality, the likeliest first."""
+    if modality == "text":
+        taken = (layout.person, layout.split, *layout.drop)
+        return _texts(plain, surely=layout.modality == "text", taken=taken)
+    names = [name for name, role in roles.items() if role in _FITTING[modality]]
+    if modality == "image":
+        return sorted((n for n in names if n != "mask"), key=lambda name: name != "image")
+    if layout.modality is None:
+        return [name for name in names if (roles[name] == "window") == (modality == "signal")]
+    return names
 
 
 def _with_rest(modality: Modality, x: str | None, roles: dict[str, Role]) -> Choice:

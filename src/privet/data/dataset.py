@@ -102,6 +102,12 @@ class Dataset:
         """The four parts. They were drawn once, by person, when the data was read."""
         return Splits(*(self.part(name) for name in PARTS))
 
+    def fit_as_attack(self) -> Dataset:
+        """The same data with the people of *fit* in *attack*: for records that are already released,
+        where nothing is learned on *fit*."""
+        parts = np.where(self.part_of == PARTS.index("fit"), PARTS.index("attack"), self.part_of)
+        return replace(self, part_of=parts.astype(self.part_of.dtype))
+
     def require_records(self, *parts: str, least: int = 8) -> None:
         """Say so where a part is too small to learn or to count anything from."""
         for part in parts:

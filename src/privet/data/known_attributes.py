@@ -19,11 +19,9 @@ import pandas as pd
 
 from privet.core.errors import PrivetError
 from privet.data.attribute_codes import code
+from privet.data.cell_text import class_text
 from privet.data.dataset import PARTS, Array, Attribute, Dataset
 from privet.data.schema import Inputs, Schema, plain_schema_from_json
-
-# How a file may write the values that are read as no and yes.
-YES_OR_NO = {"0": "no", "-1": "no", "False": "no", "1": "yes", "True": "yes"}
 
 
 @dataclass(frozen=True)
@@ -52,9 +50,7 @@ class Known:
                 pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan),
                 self.edges,
             )
-        words = column.map(_word)
-        if self.values == ("no", "yes"):
-            words = words.replace(YES_OR_NO)
+        words = column.map(lambda cell: class_text(cell, self.values))
         codes = pd.Index(self.values, dtype=object).get_indexer(pd.Index(words, dtype=object))
         strange = words[(codes < 0) & (words != "")]
         if len(strange):
@@ -245,9 +241,3 @@ def into_bins(numbers: Array, edges: Sequence[float]) -> Array:
     return np.where(
         np.isfinite(numbers), np.searchsorted(np.asarray(edges), numbers, side="right"), -1
     ).astype(np.int64)
-
-
-def _word(value: object) -> str:
-    if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)):
-        return ""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

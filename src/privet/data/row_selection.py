@@ -7,6 +7,7 @@ import pandas as pd
 
 from privet.core.errors import PrivetError, unknown
 from privet.data.attribute_codes import code
+from privet.data.cell_text import cell_text
 from privet.data.dataset import Array
 from privet.data.schema_file import Layout, Wish
 
@@ -30,19 +31,19 @@ def choose_rows(columns: pd.DataFrame, layout: Layout) -> tuple[Array, tuple[str
 
 
 def _matches(name: str, column: pd.Series, wanted: tuple[object, ...]) -> Array:
-    """Compared as words, so that 1, 1.0 and "1" are one value whichever way the file and the schema
+    """Compared as text, so that 1, 1.0 and "1" are one value whichever way the file and the schema
     write it."""
-    words = column.map(_word).to_numpy(dtype=object)
-    present = set(words)
+    texts = column.map(_text).to_numpy(dtype=object)
+    present = set(texts)
     for value in wanted:
-        if _word(value) not in present:
-            raise unknown(f"value in the column '{name}':", _word(value), present)
-    return np.isin(words.astype(str), [_word(value) for value in wanted])
+        if _text(value) not in present:
+            raise unknown(f"value in the column '{name}':", _text(value), present)
+    return np.isin(texts.astype(str), [_text(value) for value in wanted])
 
 
-def _word(value: object) -> str:
-    whole = isinstance(value, bool | np.bool_ | float | np.floating) and float(value).is_integer()
-    return str(int(value)) if whole else str(value)  # type: ignore[call-overload]
+def _text(value: object) -> str:
+    text = cell_text(value)
+    return {"True": "1", "False": "0"}.get(text, text)
 
 
 def _balance(column: pd.Series, rows: Array, layout: Layout) -> Array:

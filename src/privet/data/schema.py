@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from privet.core.errors import PrivetError, unknown
+from privet.data.cell_text import cell_text
 from privet.data.dataset import Array, Dataset, Modality
 
 
@@ -283,29 +284,33 @@ def learn_schema(
     tasks, and whatever the user leaves out. Words and values that fewer than `people` have are left
     out; so are columns of which nothing is left.
     """
-    fit = data.part("fit")
     if data.modality == "image":
         return ImageSchema(*data.records.shape[1:])
+    fit = data.part("fit")
     if data.modality == "signal":
         windows = np.asarray(data.records[fit.rows], dtype=np.float64)
-        std = windows.std(axis=(0, 2))
+        mean, std = windows.mean(axis=(0, 2)), windows.std(axis=(0, 2))
         _, channels, time = windows.shape
-        return SignalSchema(
-            channels, time, tuple(windows.mean(axis=(0, 2))), tuple(np.where(std > 0, std, 1.0))
-        )
+        return SignalSchema(channels, time, tuple(mean), tuple(np.where(std > 0, std, 1.0)))
     if data.modality == "text":
-        counts: Counter[str] = Counter()
-        owners: dict[str, set[int]] = defaultdict(set)
-        for text, who in zip(data.records[fit.rows], fit.people.tolist(), strict=True):
-            said = split_words(text)
-            counts.update(said)
-            for word in said if people > 1 else ():
-                if len(owners[word]) < people:
-                    owners[word].add(who)
-        common = [word for word, n in counts.most_common(words) if n > 1]
-        return TextSchema(
-            tuple(word for word in common if people == 1 or len(owners[word]) == people)
-        )
+        return _text_schema(fit, words, people)
+    return _table_schema(data, fit, without, people)
+
+
+def _text_schema(fit: Dataset, words: int, people: int) -> TextSchema:
+    counts: Counter[str] = Counter()
+    owners: dict[str, set[int]] = defaultdict(set)
+    for text, who in zip(fit.records[fit.rows], fit.people.tolist(), strict=True):
+        tokens = split_words(text)
+        counts.update(tokens)
+        for word in tokens if people > 1 else ():
+            if len(owners[word]) < people:
+                owners[word].add(who)
+    common = [word for word, n in counts.most_common(words) if n > 1]
+    return TextSchema(tuple(word for word in common if people == 1 or len(owners[word]) == people))
+
+
+def _table_schema(data: Dataset, fit: Dataset, without: Sequence[str], people: int) -> TableSchema:
     for name in without:
         if name not in data.records.columns and name not in data.attributes:
             raise unknown("column", name, data.records.columns)
@@ -316,11 +321,9 @@ def learn_schema(
         if name not in without
     ]
     if not any(columns):
-        taken = (
-            "private attributes, tasks and values that one person alone has"
-            if people > 1
-            else "private attributes and tasks"
-        )
+        taken = "private attributes, tasks and values that one person alone has"
+        if people == 1:
+            taken = "private attributes and tasks"
         raise PrivetError(f"No column of {data.name} is left as input once {taken} are taken out.")
     return TableSchema(tuple(column for column in columns if column))
 
@@ -342,7 +345,7 @@ def _column(name: str, values: pd.Series, person: Array, people: int) -> Column 
         seen = numbers[np.isfinite(numbers)]
         std = float(seen.std()) if len(seen) else 1.0
         return Column(name, float(seen.mean()) if len(seen) else 0.0, std if std > 0 else 1.0)
-    each = values.map(_word)
+    each = values.map(cell_text)
     counts = Counter(word for word in each if word)
     owners = pd.Series(person).groupby(each.to_numpy()).nunique() if people > 1 else counts
     shared = tuple(sorted(word for word, _ in counts.most_common(100) if owners[word] >= people))
@@ -360,14 +363,8 @@ def _places(column: pd.Series, values: Sequence[str]) -> Array:
         or pd.api.types.is_bool_dtype(column.dtype)
     ):
         which, different = pd.factorize(column)
-        places = known.get_indexer(pd.Index([_word(value) for value in different], dtype=object))
+        places = known.get_indexer(
+            pd.Index([cell_text(value) for value in different], dtype=object)
+        )
         return np.append(places, -1)[which]
-    return np.asarray(known.get_indexer(pd.Index(column.map(_word), dtype=object)))
-
-
-def _word(value: object) -> str:
-    return (
-        ""
-        if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value))
-        else str(value)
-    )
+    return np.asarray(known.get_indexer(pd.Index(column.map(cell_text), dtype=object)))

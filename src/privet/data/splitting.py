@@ -13,7 +13,7 @@ from privet.data.dataset import PARTS, Array
 # fit, attack, select, test, where the data says nothing.
 SHARES = (0.4, 0.3, 0.1, 0.2)
 # People; up to so many, chance alone often leaves a part without one of two values.
-FEW = 100
+FEW_PEOPLE = 100
 
 _NAMES = {
     "fit": "fit",
@@ -58,18 +58,31 @@ def assign(
             " one each."
         )
     if split is None:
-        few = person is not None and people <= FEW
-        kinds, by = _kinds(who, people, labels or {}) if few else (np.zeros(people, dtype=int), ())
-        said = (
-            (
-                f"The data has {people} people: they were dealt out so that each part has its share"
-                f" by {', '.join(by)}."
-            ),
-        )
-        return _deal(np.arange(people), (0, 1, 2, 3), SHARES, people, seed, kinds)[who], (
-            said if by else ()
-        )
+        return _dealt(who, people, seed, labels or {} if person is not None else {})
+    order = ("train", "fit", "attack", "valid", "select", "test")
+    rank = _ranks(split, order)
+    first = np.full(people, len(order))
+    np.minimum.at(first, who, rank)
+    moved = int((first[who] != rank).sum())
+    note = f"{moved} records of people on both sides of the split were moved to the earlier part."
+    return _from_split(first, order, people, seed)[who], (note,) if moved else ()
 
+
+def _dealt(
+    who: Array, people: int, seed: int, labels: Mapping[str, Array]
+) -> tuple[Array, tuple[str, ...]]:
+    """Parts by SHARES; few people evenly by their labels."""
+    kinds, by = _kinds(who, people, labels if people <= FEW_PEOPLE else {})
+    note = (
+        f"The data has {people} people: they were dealt out so that each part has its share by"
+        f" {', '.join(by)}."
+    )
+    part = _deal(np.arange(people), (0, 1, 2, 3), SHARES, people, seed, kinds)
+    return part[who], (note,) if by else ()
+
+
+def _ranks(split: Array, order: tuple[str, ...]) -> Array:
+    """The place of every record's part in `order`."""
     values = np.unique(split)
     names = [_NAMES.get(str(value).strip().lower(), "") for value in values]
     if "" in names:
@@ -77,41 +90,28 @@ def assign(
             f"The split column has the value '{values[names.index('')]}'; use train, valid and"
             " test, or fit, attack, select and test."
         )
-    order = ("train", "fit", "attack", "valid", "select", "test")
-    rank = np.array([order.index(name) for name in names])[np.searchsorted(values, split)]
-    first = np.full(people, len(order))
-    np.minimum.at(first, who, rank)
-    moved = int((first[who] != rank).sum())
-    notes = (
-        (f"{moved} records of people on both sides of the split were moved to the earlier part.",)
-        if moved
-        else ()
-    )
+    return np.array([order.index(name) for name in names])[np.searchsorted(values, split)]
 
+
+def _from_split(first: Array, order: tuple[str, ...], people: int, seed: int) -> Array:
+    """The part of every person, whose earliest place in `order` is `first`."""
     part = np.full(people, -1, dtype=np.int8)
-    present = {order[int(r)] for r in np.unique(first)}
-    for name, code in (("fit", 0), ("attack", 1), ("select", 2), ("test", 3)):
+    for code, name in enumerate(PARTS):
         part[first == order.index(name)] = code
-    train, valid = (
-        np.flatnonzero(first == order.index("train")),
-        np.flatnonzero(first == order.index("valid")),
-    )
-    if "test" not in present and len(valid) > 1:
+    train, valid = (np.flatnonzero(first == order.index(name)) for name in ("train", "valid"))
+    part[valid] = 2
+    if len(valid) > 1 and not (first == order.index("test")).any():
         part[valid] = _deal(valid, (2, 3), (0.33, 0.67), people, seed)[valid]
-    else:
-        part[valid] = 2
     if len(train):
-        wanted = [code for code in range(4) if not (part == code).any()]
-        wanted = sorted({0, 1} | set(wanted)) if "train" in present else wanted
-        shares = [SHARES[code] if code != 1 else SHARES[0] for code in wanted]
-        part[train] = _deal(train, tuple(wanted), tuple(shares), people, seed)[train]
-    empty = [PARTS[code] for code in range(4) if not (part == code).any()]
-    if empty:
+        wanted = {0, 1, *(code for code in range(4) if not (part == code).any())}
+        shares = [SHARES[code] if code != 1 else SHARES[0] for code in sorted(wanted)]
+        part[train] = _deal(train, tuple(sorted(wanted)), tuple(shares), people, seed)[train]
+    if empty := [PARTS[code] for code in range(4) if not (part == code).any()]:
         raise PrivetError(
             f"The split column leaves no person for: {', '.join(empty)}. Add a train part, or drop"
             " the column."
         )
-    return part[who], notes
+    return part
 
 
 def _kinds(who: Array, people: int, labels: Mapping[str, Array]) -> tuple[Array, tuple[str, ...]]:

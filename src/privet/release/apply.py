@@ -68,24 +68,9 @@ def apply(
     """
     folder, out = Path(folder), Path(out)
     release = Runnable.load(folder)
-    forbidden = set(keep) & set(release.private)
-    if forbidden:
-        raise PrivetError(
-            f"'{min(forbidden)}' is what the release hides; it cannot be written beside it."
-        )
-    if "z" in keep:
-        raise PrivetError(
-            "The released records are written as 'z': rename the column 'z' before keeping it."
-        )
+    _check_kept(release, keep)
     run = session(read_graph(folder), threads=1)
-    files = [path for item in inputs for path in expand(Path(item))]
-    pictures = [path for path in files if path.suffix.lower() in PICTURES]
-    if not files or (len(files) != 1 and len(pictures) != len(files)):
-        raise PrivetError("Give pictures, a folder of pictures, or one parquet or CSV file.")
-    if pictures and (keep or column):
-        raise PrivetError(
-            "Pictures have no columns: leave out --keep and --column, or give a parquet file."
-        )
+    files, pictures = _find_files(inputs, bool(keep or column))
     rows = chunk_rows(release.schema)
     if pictures:
         total, chunks = len(pictures), chunks_of_pictures(release.schema, pictures, rows)
@@ -112,6 +97,31 @@ def apply(
         undo()
         raise
     return target
+
+
+def _check_kept(release: Runnable, keep: Sequence[str]) -> None:
+    forbidden = set(keep) & set(release.private)
+    if forbidden:
+        raise PrivetError(
+            f"'{min(forbidden)}' is what the release hides; it cannot be written beside it."
+        )
+    if "z" in keep:
+        raise PrivetError(
+            "The released records are written as 'z': rename the column 'z' before keeping it."
+        )
+
+
+def _find_files(inputs: Sequence[str | Path], columns: bool) -> tuple[list[Path], list[Path]]:
+    """All files, and those of them that are pictures; `columns` says whether columns were named."""
+    files = [path for item in inputs for path in expand(Path(item))]
+    pictures = [path for path in files if path.suffix.lower() in PICTURES]
+    if not files or (len(files) != 1 and len(pictures) != len(files)):
+        raise PrivetError("Give pictures, a folder of pictures, or one parquet or CSV file.")
+    if pictures and columns:
+        raise PrivetError(
+            "Pictures have no columns: leave out --keep and --column, or give a parquet file."
+        )
+    return files, pictures
 
 
 def tables(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from privet.core.errors import PrivetError
-from privet.data.dataset import PARTS, Array, Dataset
+from privet.data.dataset import Array, Dataset
 from privet.data.known_attributes import schema_from_json
 from privet.data.schema import Column, ImageSchema, Schema, TableSchema, TextSchema, learn_schema
 from privet.data.schema_file import Layout
@@ -129,53 +130,52 @@ def from_vectors(
     layout = layout or Layout()
     kinds, about = _columns(path)
     lists = [name for name, kind in kinds.items() if depth(kind)]
-    for name in (*private, *utility):
-        if name not in kinds:
-            raise PrivetError(f"{path.name} has no column '{name}'; it has: {', '.join(kinds)}.")
-    if holds_texts(path, kinds, about, [*private, *utility], text) and layout.features is None:
+    declared = (*private, *utility)
+    if absent := [name for name in declared if name not in kinds]:
+        raise PrivetError(f"{path.name} has no column '{absent[0]}'; it has: {', '.join(kinds)}.")
+    if holds_texts(path, kinds, about, declared, text) and layout.features is None:
         return released_texts(path, private, utility, layout, about, text)
     if not lists and layout.features is None:
-        named = {*private, *utility, "person", "author", "split", *layout.labels}
-        numbers = [n for n, kind in kinds.items() if n not in named and pa.types.is_floating(kind)]
-        numbers = numbers or [
-            n for n, kind in kinds.items() if n not in named and pa.types.is_integer(kind)
-        ]
-        if not numbers:
-            raise PrivetError(
-                f"{path.name} has neither a column of lists nor texts nor columns of numbers beside"
-                " the labels: nothing is released in it."
-            )
-        layout = replace(layout, features=tuple(numbers))
-    data = read_parquet(path, replace(layout, modality="table"))
-    released = set(data.records.columns)
-    rest = {
-        name: a
-        for name, a in data.attributes.items()
-        if name not in released or name in (*private, *utility)
-    }
-    data = replace(
-        data,
-        attributes=rest,
-        labels={name: data.labels[name] for name in rest},
-        part_of=np.where(
-            data.part_of == PARTS.index("fit"), PARTS.index("attack"), data.part_of
-        ).astype(data.part_of.dtype),
-    )
-    schema = _Vectors(tuple(str(c) for c in data.records.columns if c not in (*private, *utility)))
-    release = Release.identity(schema)
-    release.card = {
+        named = {*declared, "person", "author", "split", *layout.labels}
+        layout = replace(layout, features=_number_columns(path, kinds, named))
+    data, released = _vectors(path, layout, declared)
+    schema = _Vectors(tuple(released))
+    card = {
         "method": str(about.get("method") or "released vectors"),
         "private": list(private),
         "sha256": about.get("sha256"),
     }
+    if shape := _written_shape(about, len(released)):
+        return Release(schema, ("reshaped", {}), _Reshape(shape), None, card), data
+    return replace(Release.identity(schema), card=card), data
+
+
+def _vectors(path: Path, layout: Layout, declared: Sequence[str]) -> tuple[Dataset, list[str]]:
+    """The data, and the columns that are the released record."""
+    data = read_parquet(path, replace(layout, modality="table"))
+    released = [str(name) for name in data.records.columns if name not in declared]
+    rest = {name: a for name, a in data.attributes.items() if name not in released}
+    labels = {name: data.labels[name] for name in rest}
+    return replace(data.fit_as_attack(), attributes=rest, labels=labels), released
+
+
+def _written_shape(about: dict[str, Any], size: int) -> tuple[int, ...] | None:
+    """The shape of a record that `privet apply` wrote beside the file, where it suits the size."""
     shape = about.get("shape")
-    if (
-        isinstance(shape, list)
-        and all(isinstance(s, int) and s > 0 for s in shape)
-        and int(np.prod(shape)) == len(schema.names)
-    ):
-        release = Release(schema, ("reshaped", {}), _Reshape(tuple(shape)), None, release.card)
-    return release, data
+    if not isinstance(shape, list) or not all(isinstance(s, int) and s > 0 for s in shape):
+        return None
+    return tuple(shape) if math.prod(shape) == size else None
+
+
+def _number_columns(path: Path, kinds: dict[str, Any], named: set[str]) -> tuple[str, ...]:
+    """All columns of real numbers beside the labels, or else of whole numbers."""
+    for is_number in (pa.types.is_floating, pa.types.is_integer):
+        if numbers := [n for n, kind in kinds.items() if n not in named and is_number(kind)]:
+            return tuple(numbers)
+    raise PrivetError(
+        f"{path.name} has neither a column of lists nor texts nor columns of numbers beside"
+        " the labels: nothing is released in it."
+    )
 
 
 class _Vectors(TableSchema):
@@ -241,41 +241,37 @@ class _Graph(nn.Module):
     ) -> None:
         super().__init__()
         self.run, self.given, self.where = run, given, where
-        puts = run.get_inputs()
-        named = given.get("name") or next(
-            (p.name for p in puts if p.name != (noise or {}).get("name", "noise")), puts[0].name
-        )
-        self.noise = None if noise is None else noise.get("name", "noise")
-        known = {p.name: p for p in puts}
-        absent = next((n for n in (named, self.noise) if n is not None and n not in known), None)
-        if absent is not None:
-            raise PrivetError(
-                f"The card of {where} names the input '{absent}', and the graph has:"
-                f" {', '.join(known)}."
-            )
-        left = [n for n in known if n not in (named, self.noise)]
-        if left:
-            raise PrivetError(
-                f"{where} has another input '{left[0]}': if it takes noise, say so in the card"
-                ' under "noise".'
-            )
-        self.name, self.dtype, self.rows = (
-            named,
-            _DTYPES.get(known[named].type),
-            known[named].shape[0],
-        )
+        inputs = {put.name: put for put in run.get_inputs()}
+        takes_noise = (noise or {}).get("name", "noise")
+        others = [name for name in inputs if name != takes_noise]
+        self.name = given.get("name") or (others or list(inputs))[0]
+        self.noise = None if noise is None else takes_noise
+        self._check_inputs(inputs)
+        self.rows, self.dtype = inputs[self.name].shape[0], _DTYPES.get(inputs[self.name].type)
         if self.dtype is None:
             raise PrivetError(
-                f"The input of {where} is {known[named].type}, which records cannot be given as."
+                f"The input of {where} is {inputs[self.name].type}, which records cannot be given"
+                " as."
             )
-        self.noise_shape = (
-            []
-            if self.noise is None
-            else [s if isinstance(s, int) else None for s in known[self.noise].shape[1:]]
-        )
+        sizes = [] if self.noise is None else inputs[self.noise].shape[1:]
+        self.noise_shape = [size if isinstance(size, int) else None for size in sizes]
         self.output = output or run.get_outputs()[0].name
         self.picture = isinstance(schema, ImageSchema)
         self.shape: tuple[int | None, ...] = ()
+
+    def _check_inputs(self, inputs: dict[str, Any]) -> None:
+        for name in (self.name, self.noise):
+            if name is not None and name not in inputs:
+                raise PrivetError(
+                    f"The card of {self.where} names the input '{name}', and the graph has:"
+                    f" {', '.join(inputs)}."
+                )
+        for name in inputs:
+            if name not in (self.name, self.noise):
+                raise PrivetError(
+                    f"{self.where} has another input '{name}': if it takes noise, say so in the"
+                    ' card under "noise".'
+                )
 
     def forward(self, x: Tensor, noise: Tensor | None = None) -> Tensor:
         fed = {self.name: self._prepared(x.cpu().numpy())}

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privet.core.errors import PrivetError
-from privet.data.dataset import PARTS, Array, Dataset
+from privet.data.dataset import Array, Dataset
 from privet.data.schema import learn_schema
 from privet.data.schema_file import Layout
 from privet.data.tables import read_parquet
@@ -46,8 +46,7 @@ def released_texts(
         "settings": {"epsilon": epsilon} if isinstance(epsilon, int | float) else {},
         "private": list(private),
     }
-    attacking = np.where(data.part_of == PARTS.index("fit"), PARTS.index("attack"), data.part_of)
-    return release, replace(data, part_of=attacking.astype(data.part_of.dtype))
+    return release, data.fit_as_attack()
 
 
 def holds_texts(

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from privet.core.errors import PrivetError
+from privet.data.cell_text import class_text
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Schema
 from privet.data.stream import Rows, stream_file, stream_pictures
@@ -317,22 +318,9 @@ def _labels_of(manifest: Manifest, beside: pd.DataFrame, row: int) -> Labels:
     for label in manifest.labels:
         if label.name in beside.columns and not pd.isna(value := beside[label.name].iloc[row]):
             found[label.name] = (
-                _word(value, label.values) if label.values else _number(label.name, value)
+                class_text(value, label.values) if label.values else _number(label.name, value)
             )
     return found
-
-
-def _word(value: Any, values: Sequence[str]) -> str:
-    """A cell as one of a label's values: 1 and True are yes where yes is asked for."""
-    text = (
-        str(int(value))
-        if isinstance(value, float | np.floating) and float(value).is_integer()
-        else str(value)
-    )
-    if text in values:
-        return text
-    yes = {"1": "yes", "0": "no", "-1": "no", "True": "yes", "False": "no"}.get(text, text)
-    return yes if yes in values else text
 
 
 def _number(name: str, value: Any) -> float:
