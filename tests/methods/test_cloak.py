@@ -153,8 +153,7 @@ def test_black_box_learns_from_a_substitute_of_another_design():
 
 
 def test_a_brought_service_stays_as_it_is(tmp_path):
-    torch.manual_seed(0)
-    data = small("table", 300)
+    data = small("table", 1000)
     method = Cloak(
         utility_model=str(tmp_path / "service.onnx"),
         suppression=0.5,
@@ -167,6 +166,7 @@ def test_a_brought_service_stays_as_it_is(tmp_path):
     linear = nn.Linear(plain.schema.shape[0], 2).eval()
     with torch.no_grad():
         linear.weight.zero_()
+        linear.bias.zero_()
         linear.weight[1, 1], linear.weight[0, 1] = 2.0, -2.0
     torch.onnx.export(
         linear,
@@ -181,8 +181,8 @@ def test_a_brought_service_stays_as_it_is(tmp_path):
     found = release.card["services"]["y"]
     assert (
         found["source"] == "ONNX file service.onnx"
-        and found["raw"] > 0.8
-        and found["released"] > 0.75
+        and found["raw"] > 0.85
+        and found["released"] > 0.8  # seeds 0 to 9: 0.92 to 0.94
     )
     assert release.card["needed"][0]["feature"] == "b"
     with pytest.raises(PrivetError):

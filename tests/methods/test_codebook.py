@@ -144,7 +144,8 @@ def test_hides_what_it_should_and_keeps_the_task(data: Dataset, release: Release
         name: np.stack([z[test.labels[name] == v].mean(0) for v in (0, 1)]) for name in ("u", "y")
     }
     success = {name: table.max(0).sum() / 2 for name, table in tables.items()}
-    assert success["y"] > 0.75 > 0.6 > success["u"]
+    # Seeds 0 to 9: y at 0.87 to 0.90, u at 0.52 to 0.55.
+    assert success["y"] > 0.75 > 0.65 > success["u"]
 
 
 def test_no_attack_found_beats_the_bound_and_repeats_are_granted_at_most_the_symbol(

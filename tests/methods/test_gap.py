@@ -64,9 +64,11 @@ def test_the_best_response_knows_the_answers_it_can_know():
 def test_a_budget_is_kept(modality, distance):
     sampled = modality == "table"
     release = GAP(**QUICK, distortion=0.05, distance=distance, sampled=sampled).fit(
-        small(modality, 160), ["u"], run=QUIET
+        small(modality, 6000 if sampled else 160), ["u"], run=QUIET
     )
     spent = release.card["distortion"]
+    # Seeds 0 to 9: 0.049 to 0.050; of tables, whose categories are drawn, 0.043 to 0.059 on 600
+    # people (on 16 people one draw more or less is 0.02).
     assert spent["part"] == "select" and 0 < spent[distance] < 0.05 * 1.5 and 0 < spent["reach"] < 1
 
 

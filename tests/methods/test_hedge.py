@@ -126,7 +126,8 @@ def test_hides_what_it_should_and_keeps_the_task():
     )
     test = data.part("test")
     found = certify_release(release, data, device="cpu", releases=(1,))[0]
-    assert found.bound is not None and found.bound < 0.7 and found.empirical < 0.6
+    # Ten seeds: a bound of 0.60 to 0.65, and 0.53 to 0.58 without its slack; raw, 0.89.
+    assert found.bound is not None and found.bound < 0.74 and found.empirical < 0.67
     z = release(release.schema.inputs(test), seed=0)[:, 0]
     y, u = test.labels["y"], test.labels["u"]
     told = [abs(np.mean(z[label == 1]) - np.mean(z[label == 0])) / z.std() for label in (y, u)]

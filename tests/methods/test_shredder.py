@@ -99,10 +99,12 @@ def test_the_collector_reads_the_task_from_what_is_released(table, tmp_path):
 def test_more_noise_tells_less():
     bits, right = [], []
     for noise in (0.1, 10.0, 1000.0):
-        _, release = learned("table", noise=noise, epochs=2)
+        _, release = learned("table", 1200, noise=noise, epochs=2, lessons=4)
         bits.append(release.card["information"]["bound_bits"])
         right.append(release.card["services"]["y"]["released"])
-    assert bits[0] > bits[1] > bits[2] and right[0] > right[2]
+    # Seeds 0 to 9: 23 to 27 bits, 1.5 to 1.6, 0.02; y is read at 0.78 to 0.89 and 0.47 to 0.63, at
+    # least 0.22 apart.
+    assert bits[0] > bits[1] > bits[2] and right[0] > right[2] + 0.1
 
 
 def test_where_noise_goes_is_learned():
@@ -126,7 +128,8 @@ def test_where_noise_goes_is_learned():
     def lost(z):
         return float(loss(module.answer(z.flatten(0, 1)), truth.repeat(50)))
 
-    assert lost(given + module.location + module.scales * noise) < 0.9 * lost(
+    # Ten seeds: 0.73 to 0.88 of the loss.
+    assert lost(given + module.location + module.scales * noise) < 0.97 * lost(
         given + method.noise**0.5 * deviation * noise
     )
 
