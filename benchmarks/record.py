@@ -26,7 +26,7 @@ from tables import Study, write
 
 from privet.core.errors import PrivetError
 from privet.evidence.formatting import is_number, percent
-from privet.studies.recipes import told
+from privet.studies.recipes import paper
 from privet.studies.results_table import PAPERS_KIND
 from privet.studies.study import Published
 
@@ -261,7 +261,7 @@ def main(words: Sequence[str] | None = None) -> int:
     folders, out, recipe = (given.pop(name) for name in ("folders", "out", "recipe"))
     facts = {key: value for key, value in given.items() if value is not None}
     try:
-        published, titles = told(recipe) if recipe else ((), {})
+        published, titles = paper(recipe) if recipe else ((), {})
         write(out, study(read(folders), published, titles, **facts))
     except PrivetError as error:
         sys.stderr.write(f"record: {error}\n")

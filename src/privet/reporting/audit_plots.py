@@ -17,7 +17,7 @@ from privet.evidence.figures import Audit, Figure, Group, Reading, Risk
 from privet.evidence.formatting import between, is_number, measured, percent
 from privet.reporting import sentences
 from privet.reporting.label_placement import Box, shorten
-from privet.reporting.plot import Axis, Bin, Plot, histogram
+from privet.reporting.plot import Axis, Bin, Plot, histogram, round_numbers
 
 Kind = Literal["release", "raw", "other"]
 
@@ -97,7 +97,9 @@ def score_axis(
     ends = [*(end for figure in figures for end in (figure.low, figure.high)), *bounds]
     chance = figures[0].chance
     high = min(1.0, max([chance + 0.2, *ends]) + 0.02)
-    return Axis(axis_start(chance, ends), high, title, css, hint, factor=100)
+    low = axis_start(chance, ends)
+    ticks = round_numbers(max(low, 0.0), high)
+    return Axis(low, high, title, css, hint, factor=100, ticks=ticks)
 
 
 def exactly(figure: Figure) -> str:

@@ -67,7 +67,7 @@ def beside_point(text: str, x: float, y: float, size: float, gap: float = 10) ->
         left = [Place(x - far, base, "end") for base in (low, high, middle)]
         places += [*right, *left, Place(x, high - far / 2, "middle")]
         places.append(Place(x, low + far / 2, "middle"))
-    near = 1.8 * gap
+    near = 1.3 * gap
     return Name(text, places, Box(x - near, y - near, x + near, y + near))
 
 
@@ -75,7 +75,7 @@ def beside_line(text: str, line: Box, size: float) -> Name:
     """The name of a level: along it at both ends, on either side."""
     if line.right - line.left > line.bottom - line.top:
         ends = ((line.left + 6, "start"), (line.right - 6, "end"))
-        bases = (line.bottom + size + 1, line.top - 4)
+        bases = (line.bottom + size + 4, line.top - 7)
         middle = [Place((line.left + line.right) / 2, base, "middle") for base in bases]
         return Name(text, [Place(x, y, anchor) for x, anchor in ends for y in bases] + middle)
     sides = ((line.left - 5, "end"), (line.right + 5, "start"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -184,7 +185,7 @@ def curve_plot(curve: Curve, styles: Styles, width: int = 400, height: int = 270
     x = Axis(budgets[0], budgets[-1], f"{curve.dial} \u2192", scale=scale, ticks=budgets)
     y = score_axis([*shown, *([] if curve.raw is None else [curve.raw])])
     if "variance" not in shown[0].measure:
-        y = Axis(max(y.low, 0.0), y.high, factor=100)
+        y = replace(y, low=max(y.low, 0.0))
     plot = Plot(x, y, width, height)
     plot.axes(6)
     plot.level("chance private", y=shown[0].chance)

@@ -12,7 +12,7 @@ import base64
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -32,26 +32,6 @@ SHOWN = 6
 DIM = 0.3
 # Colours of what is not needed at all and of what is needed most.
 COLD, WARM = np.array([38, 34, 44]), np.array([255, 214, 120])
-
-
-class Bar(NamedTuple):
-    """One column of a table, or one channel."""
-
-    name: str
-    need: float
-    """From 0, the one that bears most noise, to 1, the one that bears least."""
-    sigma: float
-    kept: bool
-
-
-class Panel(NamedTuple):
-    """One task's map."""
-
-    task: str
-    said: str
-    heat: str
-    pictures: list[str]
-    bars: list[Bar]
 
 
 def needed(release: Release) -> Array:
@@ -77,47 +57,43 @@ def heat(release: Release) -> Array:
     return np.asarray(COLD + share * (WARM - COLD), dtype=np.uint8)
 
 
-def bars(release: Release) -> list[Bar]:
-    """Columns or channels, the most needed first; none where features have no names."""
-    listed = release.card.get("needed", [])
-    sigmas = np.array([row["sigma"] for row in listed])
+def bars(release: Release) -> list[dict[str, Any]]:
+    """Columns or channels, the most needed first: feature, sigma, kept, and `need`, from 0 for the
+    one that bears most noise to 1 for the one that bears least. None where features have no
+    names."""
+    rows = release.card.get("needed", [])
+    sigmas = np.array([row["sigma"] for row in rows])
     wide = float(np.ptp(sigmas)) if len(sigmas) else 0.0
     needs = (sigmas.max() - sigmas) / wide if wide > 0 else np.ones(len(sigmas))
-    return [
-        Bar(row["feature"], float(need), row["sigma"], row["kept"])
-        for row, need in zip(listed, needs, strict=True)
-    ]
+    return [{**row, "need": float(need)} for row, need in zip(rows, needs, strict=True)]
 
 
 def page(releases: Mapping[str, Release], data: Dataset) -> str:
     """One page with the map of every release, by the name it is to have (its task); pictures of a
     few people of *test*."""
-    schemas = [release.schema for release in releases.values()]
-    if not schemas:
+    if not releases:
         raise PrivetError("Name at least one release to draw.")
+    schemas = [release.schema for release in releases.values()]
     pictured = all(isinstance(schema, ImageSchema) for schema in schemas)
-    people = _people(data)
-    originals: Array = (
-        schemas[0].inputs(people)[np.arange(len(people))] if pictured else np.zeros(0)
-    )
+    test = data.part("test")
+    people = test.take(np.sort(np.unique(test.people, return_index=True)[1])[:SHOWN])
+    originals: Array = np.zeros(0)
+    if pictured:
+        originals = schemas[0].inputs(people)[np.arange(len(people))]
     panels = [
-        Panel(
-            name,
-            _said(release),
-            _png(heat(release)) if pictured else "",
-            [_png(drawn) for drawn in draw(release, originals)] if pictured else [],
-            bars(release),
-        )
+        {
+            "task": name,
+            "said": _said(release),
+            "heat": _png(heat(release)) if pictured else "",
+            "pictures": [_png(one) for one in draw(release, originals)] if pictured else [],
+            "bars": bars(release),
+        }
         for name, release in releases.items()
     ]
-    shown = [
-        _png(np.broadcast_to(one, (3, *one.shape[1:])).transpose(1, 2, 0)) for one in originals
-    ]
-    return (
-        jinja()
-        .get_template("maps.html")
-        .render(panels=panels, originals=shown, data_name=data.name, pictured=pictured)
-    )
+    colours = [np.broadcast_to(one, (3, *one.shape[1:])).transpose(1, 2, 0) for one in originals]
+    template = jinja().get_template("maps.html")
+    shown = [_png(one) for one in colours]
+    return template.render(panels=panels, originals=shown, data_name=data.name, pictured=pictured)
 
 
 def write(out: Path, folders: Sequence[Path], spec: str, schema: Path | None = None) -> None:
@@ -128,13 +104,6 @@ def write(out: Path, folders: Sequence[Path], spec: str, schema: Path | None = N
         name = ", ".join(release.card.get("utility", [])) or folder.name
         releases[name if name not in releases else f"{name} ({folder.name})"] = release
     write_text(out, page(releases, load(spec, schema)))
-
-
-def _people(data: Dataset) -> Dataset:
-    """One record of each of a few people of *test*."""
-    test = data.part("test")
-    first = np.sort(np.unique(test.people, return_index=True)[1])
-    return test.take(first[:SHOWN])
 
 
 def _body(release: Release) -> Keep:

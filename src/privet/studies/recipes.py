@@ -21,6 +21,7 @@ import dataclasses
 import tomllib
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,30 +34,26 @@ from privet.studies.study import Published, Question, Study, Variant
 
 SIZES = ("full", "small")
 MOST_DRAWN = 1_000_000
-_KEYS = {
-    "title",
-    "paper",
-    "about",
-    "battery",
-    "rebuild",
-    "seeds",
-    "sources",
-    "schemas",
-    "questions",
-    "runs",
-    "published",
-    "small",
+_WORDS = {"title", "paper", "about"}
+_KEYS = {"battery", "rebuild", "seeds", "sources", "schemas", "questions", "runs", "published"}
+# Of the tables in a list: the keys they may have, and those they must have.
+_ENTRIES = {
+    "questions": (
+        {"name", "title", "source", "private", "utility", "on", "hidden", "asked"},
+        {"source", "private", "utility"},
+    ),
+    "runs": ({"method", "budgets", "settings", "label", "told"}, {"method"}),
+    "published": (
+        {f.name for f in dataclasses.fields(Published)},
+        {"attribute", "value", "source"},
+    ),
 }
-_SMALL = _KEYS - {"small", "title", "paper", "about"} | {"settings", "budgets"}
 
 
 def names() -> list[str]:
     """The recipes that come with Privet."""
-    return sorted(
-        p.name.removesuffix(".toml")
-        for p in files("privet.studies.recipe_files").iterdir()
-        if p.name.endswith(".toml")
-    )
+    known = files("privet.studies.recipe_files").iterdir()
+    return sorted(p.name.removesuffix(".toml") for p in known if p.name.endswith(".toml"))
 
 
 def recipe(name: str, data: str | None = None, size: str = "full") -> Study:
@@ -65,95 +62,84 @@ def recipe(name: str, data: str | None = None, size: str = "full") -> Study:
     if size not in SIZES:
         raise unknown("size", size, SIZES)
     content = _content(name)
-    if size == "small":
-        content = shrink(content)
-    return study(content, data, name)
+    return study(shrink(content) if size == "small" else content, data, name)
 
 
-def told(name: str) -> tuple[tuple[Published, ...], dict[str, str]]:
+def paper(name: str) -> tuple[tuple[Published, ...], dict[str, str]]:
     """What a recipe's paper says, and the titles of its questions; needs no data."""
     content = _content(name)
-    titles = {
-        raw.get("name", ""): raw.get("title", "")
-        for part in (content.get("small", {}), content)
-        for raw in part.get("questions", ())
-    }
-    return tuple(Published(**raw) for raw in content.get("published", ())), titles
+    questions = [*content.get("small", {}).get("questions", ()), *content["questions"]]
+    titles = {question.get("name", ""): question.get("title", "") for question in questions}
+    return tuple(Published(**one) for one in content.get("published", ())), titles
 
 
 def shrink(content: Mapping[str, Any]) -> dict[str, Any]:
     """The recipe with what `[small]` says in place of the rest; figures of a paper say nothing
     about other data."""
-    small = dict(content.get("small", {}))
-    settings, budgets = small.pop("settings", {}), small.pop("budgets", {})
-    made = {**{k: v for k, v in content.items() if k not in ("small", "published")}, **small}
-    runs = [dict(run) for run in made["runs"]]
-    for run in runs:
-        run["settings"] = {**run.get("settings", {}), **settings.get(run["method"], {})}
-        if run["method"] in budgets:
-            run["budgets"] = budgets[run["method"]]
-    return {**made, "runs": runs}
+    small = {"settings": {}, "budgets": {}, **content.get("small", {})}
+    settings, budgets = small.pop("settings"), small.pop("budgets")
+    made = {**content, "published": (), **small}
+    made.pop("small", None)
+    made["runs"] = [
+        {
+            **run,
+            "settings": {**run.get("settings", {}), **settings.get(run["method"], {})},
+            **({"budgets": budgets[run["method"]]} if run["method"] in budgets else {}),
+        }
+        for run in made["runs"]
+    ]
+    return made
 
 
 def study(content: Mapping[str, Any], data: str | None, name: str) -> Study:
     """A recipe's content as a study; questions whose data is not there are left out, and the notes
     say so."""
-    kept, notes = [], []
-    for raw in content["questions"]:
-        sources = {key: _source(raw[key], content, data) for key in ("source", "on") if key in raw}
-        absent = next((raw[key] for key, source in sources.items() if source is None), None)
-        title = raw.get("title") or raw.get("name") or "The question"
-        if absent is not None:
-            notes.append(
-                f"{title} is left out: there is no {content['sources'][absent].partition(':')[2] or content['sources'][absent]}."
-            )
-            continue
-        kept.append(_question(raw, sources))
-    if not kept:
-        wanted = ", ".join(str(spec) for spec in content["sources"].values())
+    questions, notes = [], []
+    for entry in content["questions"]:
+        words: dict[str, Any] = {
+            key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()
+        }
+        sources = {
+            key: _source(entry[key], content, data) for key in ("source", "on") if key in entry
+        }
+        learned_on, elsewhere = sources["source"], sources.get("on")
+        absent = next((entry[key] for key, source in sources.items() if source is None), None)
+        if learned_on is None or absent is not None:
+            spec = content["sources"][absent]
+            title = entry.get("title") or entry.get("name") or "The question"
+            notes.append(f"{title} is left out: there is no {spec.partition(':')[2] or spec}.")
+        else:
+            words = {key: value for key, value in words.items() if key not in sources}
+            questions.append(Question(learned_on, elsewhere=elsewhere, **words))
+    if not questions:
         raise PrivetError(
-            f"The recipe {name} needs {wanted}: say with --data in which folder they lie, or take  --size small."
+            f"The recipe {name} needs {', '.join(map(str, content['sources'].values()))}: say with "
+            "--data in which folder they lie, or take  --size small."
         )
-    variants = tuple(
-        Variant(
-            run["method"],
-            tuple(run.get("settings", {}).items()),
-            tuple(float(b) for b in run["budgets"]) if "budgets" in run else None,
-            run.get("label", ""),
-            run.get("told", True),
-        )
-        for run in content["runs"]
-    )
-    there = {question.name for question in kept}
-    published = tuple(
-        p for raw in content.get("published", ()) if (p := Published(**raw)).question in there
-    )
+    asked = {question.name for question in questions}
+    known = (Published(**one) for one in content.get("published", ()))
     return Study(
-        tuple(kept),
-        variants,
-        content.get("seeds", 1),
-        content.get("battery", "standard"),
-        content.get("rebuild", True),
-        True,
-        content["title"],
-        content.get("paper", ""),
-        " ".join(content.get("about", "").split()),
-        published,
-        tuple(notes),
+        tuple(questions),
+        tuple(_variant(**run) for run in content["runs"]),
+        title=content["title"],
+        paper=content.get("paper", ""),
+        about=" ".join(content.get("about", "").split()),
+        seeds=content.get("seeds", 1),
+        battery=content.get("battery", "standard"),
+        rebuild=content.get("rebuild", True),
+        published=tuple(one for one in known if one.question in asked),
+        notes=tuple(notes),
     )
 
 
-def _question(raw: Mapping[str, Any], sources: Mapping[str, Source | None]) -> Question:
-    learned_on, elsewhere = sources["source"], sources.get("on")
-    assert learned_on is not None
-    listed = {key: tuple(raw.get(key, ())) for key in ("private", "utility", "hidden", "asked")}
-    return Question(
-        learned_on,
-        name=raw.get("name", ""),
-        title=raw.get("title", ""),
-        elsewhere=elsewhere,
-        **listed,
-    )
+def _variant(
+    method: str,
+    settings: Mapping[str, Any] | None = None,
+    budgets: Sequence[float] | None = None,
+    **words: Any,
+) -> Variant:
+    dials = None if budgets is None else tuple(map(float, budgets))
+    return Variant(method, tuple((settings or {}).items()), dials, **words)
 
 
 def _source(key: str, content: Mapping[str, Any], data: str | None) -> Source | None:
@@ -169,7 +155,8 @@ def _source(key: str, content: Mapping[str, Any], data: str | None) -> Source | 
     if kind == "applicants":
         if not path.isascii() or not path.isdigit() or not 20 <= int(path) <= MOST_DRAWN:
             raise PrivetError(
-                f"{spec} should end in how many to draw, from 20 to {MOST_DRAWN:,}, such as applicants:1200."
+                f"{spec} should end in how many to draw, from 20 to {MOST_DRAWN:,}, such as "
+                "applicants:1200."
             )
         return Source(_kept("applicants.csv", applicants(int(path)).to_csv(index=False)))
     if data is None:
@@ -177,25 +164,20 @@ def _source(key: str, content: Mapping[str, Any], data: str | None) -> Source | 
     folder = Path(data).expanduser()
     if folder.is_dir():
         place = folder / (path if colon else spec)
-        return (
-            Source(f"{kind}:{place}" if colon else str(place), _schema_file(schema))
-            if place.exists()
-            else None
-        )
+        data = f"{kind}:{place}" if colon else str(place)
+        return Source(data, _schema_file(schema)) if place.exists() else None
     if len(content["sources"]) > 1:
         raise PrivetError(
-            f"This recipe has several sources ({', '.join(content['sources'])}): give --data the folder that holds them."
+            f"This recipe has several sources ({', '.join(content['sources'])}): give --data the "
+            "folder that holds them."
         )
     return Source(data, _schema_file(schema))
 
 
 def _schema_file(schema: Mapping[str, Any] | None) -> str | None:
     """A recipe's words about a source as a schema file, kept under their content."""
-    if not schema:
-        return None
-    return _kept(
-        "schema.toml", "".join(f"{key} = {_toml(value)}\n" for key, value in schema.items())
-    )
+    lines = [f"{key} = {_toml(value)}\n" for key, value in (schema or {}).items()]
+    return _kept("schema.toml", "".join(lines)) if lines else None
 
 
 def _kept(name: str, text: str) -> str:
@@ -212,64 +194,37 @@ def _toml(value: Any) -> str:
         return "{" + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else f'"{value}"'
-        if isinstance(value, str)
-        else str(value)
-    )
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
 
 
 def _content(name: str) -> dict[str, Any]:
-    own = Path(name)
+    """A recipe's file, checked."""
+    path = Path(name).expanduser()
+    if path.suffix != ".toml" and name not in names():
+        raise unknown("recipe", name, names())
+    own = files("privet.studies.recipe_files").joinpath(f"{name}.toml")
     try:
-        if own.suffix == ".toml":
-            text = own.expanduser().read_text(encoding="utf-8")
-        elif name in names():
-            text = (
-                files("privet.studies.recipe_files")
-                .joinpath(f"{name}.toml")
-                .read_text(encoding="utf-8")
-            )
-        else:
-            raise unknown("recipe", name, names())
+        text = (path if path.suffix == ".toml" else own).read_text(encoding="utf-8")
         content = tomllib.loads(text)
     except OSError as error:
         raise PrivetError(f"Cannot read the recipe {name}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PrivetError(f"The recipe {name} is not TOML: {str(error).rstrip('.')}.") from None
-    _check(content, name)
+    small = content.get("small", {})
+    _check(content, _KEYS | _WORDS | {"small"}, {"title", "sources", "questions", "runs"}, name)
+    _check(small, _KEYS | {"settings", "budgets"}, set(), name)
+    for part, (key, (known, needed)) in product((content, small), _ENTRIES.items()):
+        for entry in part.get(key, ()):
+            _check(entry, known, needed, name)
+    for made, key in product((content, shrink(content)), ("source", "on")):
+        for question in made["questions"]:
+            if question.get(key, question["source"]) not in made["sources"]:
+                raise unknown(f"source in the recipe {name}", question[key], made["sources"])
     return content
 
 
-def _check(content: Mapping[str, Any], name: str) -> None:
+def _check(entry: Any, known: set[str], needed: set[str], name: str) -> None:
     """Refuse what is not part of a recipe, or lacks what one needs."""
-    _keys(content, _KEYS, {"title", "sources", "questions", "runs"}, name)
-    _keys(content.get("small", {}), _SMALL, set(), name)
-    fields = {
-        "questions": (
-            {"name", "title", "source", "private", "utility", "on", "hidden", "asked"},
-            {"source", "private", "utility"},
-        ),
-        "runs": ({"method", "budgets", "settings", "label", "told"}, {"method"}),
-        "published": (
-            {f.name for f in dataclasses.fields(Published)},
-            {"attribute", "value", "source"},
-        ),
-    }
-    for part in (content, content.get("small", {})):
-        for key, (known, needed) in fields.items():
-            for entry in part.get(key, ()):
-                _keys(entry, known, needed, name)
-    for made in (content, shrink(content)):
-        for question in made["questions"]:
-            for key in ("source", "on"):
-                if key in question and question[key] not in made["sources"]:
-                    raise unknown(f"source in the recipe {name}", question[key], made["sources"])
-
-
-def _keys(entry: Any, known: set[str], needed: set[str], name: str) -> None:
     if not isinstance(entry, dict):
         raise PrivetError(
             f"The recipe {name} has something other than a table where one is needed."
@@ -277,6 +232,5 @@ def _keys(entry: Any, known: set[str], needed: set[str], name: str) -> None:
     for key in entry:
         if key not in known:
             raise unknown(f"key of the recipe {name}", key, known)
-    absent: Sequence[str] = sorted(needed - set(entry))
-    if absent:
-        raise PrivetError(f"The recipe {name} lacks '{absent[0]}'.")
+    for key in sorted(needed - set(entry)):
+        raise PrivetError(f"The recipe {name} lacks '{key}'.")
