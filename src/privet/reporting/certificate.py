@@ -12,7 +12,7 @@ from markupsafe import Markup
 from privet.evidence.certificate.gaussian import Certificate, sentence
 from privet.evidence.certificate.values import Certification
 from privet.evidence.figures import Audit, Certified, Reading
-from privet.evidence.formatting import amount, listed, measured, percent
+from privet.evidence.formatting import amount, measured, percent
 from privet.reporting.label_placement import shorten
 from privet.reporting.plot import Axis, Plot, Point
 
@@ -41,12 +41,7 @@ def bound_sentence(one: Certified) -> str:
     ranges = one.note.startswith("What is guessed is which range")
     what = f"which of {len(one.values)} ranges it lies in" if ranges else "it"
     bound = f"a balanced accuracy above {percent(one.bound, 'up')} %"
-    return f"No adversary can guess {what} with {bound} ({confidence(one)} confidence)."
-
-
-def confidence(one: Certified) -> str:
-    """99 %, 99.5 %"""
-    return f"{100 * one.confidence:.10g} %"
+    return f"No adversary can guess {what} with {bound} ({100 * one.confidence:.10g} % confidence)."
 
 
 def headline(audit: Audit, reading: Reading) -> str:
@@ -97,20 +92,6 @@ def noise(one: Certified) -> float | None:
     """How strong the noise of a release is: its deviation; of symbols, the share that is
     replaced."""
     return one.sigma if one.flip is None else one.flip
-
-
-def exactness(proved: Sequence[Certified]) -> str:
-    """What the figures were computed from, for a footnote."""
-    if all(one.flip is not None for one in proved):
-        return (
-            f"Computed from how often each of {proved[0].d} symbols occurs among people of each "
-            "value, and from how often one is replaced at random: over a finite alphabet the best "
-            "adversary's answers can be gone through one by one."
-        )
-    return (
-        "Computed for real numbers; releases are rounded to a grid, so that the last digits of "
-        "stored numbers show nothing more."
-    )
 
 
 def target_sentence(certification: Certification) -> str:
@@ -182,10 +163,3 @@ def noise_lines(
         if points:
             lines.append((task, "utility", points, first.chance))
     return lines
-
-
-def people(one: Certified) -> str:
-    """The test people of each value: '900 f and 1,200 m'."""
-    if len(one.values) > 4 or any("," in value for value in one.values):
-        return f"{sum(one.people):,} people, {len(one.values)} values or combinations of them"
-    return listed([f"{n:,} {value}" for n, value in zip(one.people, one.values, strict=False)])

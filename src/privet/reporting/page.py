@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -25,14 +24,6 @@ MOST_PANELS = 8
 
 # The first bytes of a PNG file, in base64: anything else that was rebuilt is shown as text.
 _PNG = re.compile(r"iVBORw0KGgo[A-Za-z0-9+/]+={0,2}")
-
-
-class Example(NamedTuple):
-    """One original, and the copies that decoders made of it, by their names."""
-
-    original: str
-    rebuilt: list[tuple[str, str]]
-    is_picture: bool
 
 
 def report(
@@ -138,8 +129,9 @@ def _rows(audit: Audit, compare: Sequence[Audit]) -> list[tuple[str, Alternative
     return rows
 
 
-def _examples(rebuilt: Sequence[Rebuilt]) -> list[Example]:
-    """Originals with the copies of all decoders that were given the same ones."""
+def _examples(rebuilt: Sequence[Rebuilt]) -> list[tuple[str, list[tuple[str, str]], bool]]:
+    """Originals, the copies of all decoders that were given the same ones by the decoders' names,
+    and whether all are pictures."""
     copies: dict[tuple[int, str], list[tuple[str, str]]] = {}
     for one in rebuilt:
         for at, (original, copy) in enumerate(zip(one.originals, one.rebuilt, strict=False)):
@@ -147,5 +139,5 @@ def _examples(rebuilt: Sequence[Rebuilt]) -> list[Example]:
     examples = []
     for (_, original), made in copies.items():
         pictures = all(_PNG.fullmatch(side) for side in (original, *(copy for _, copy in made)))
-        examples.append(Example(original, made, pictures))
+        examples.append((original, made, pictures))
     return examples

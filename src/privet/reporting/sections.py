@@ -3,8 +3,6 @@ fairness."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from privet.evidence.figures import Audit, Fairness, People, Reading, Rebuilt
 from privet.evidence.formatting import (
     UNKNOWN,
@@ -42,18 +40,6 @@ def rebuilt_sentence(rebuilt: Rebuilt, noun: str = "records") -> str:
             return f"{measure}: below 0, {over}: the decoder does worse than the same answer for every record."
         return f"{measure}: {times_in_100(rebuilt.value)} in 100, {over}."
     return f"{measure}: {number(float(rebuilt.value))}, {over}."
-
-
-def decoders_sentence(rebuilt: Sequence[Rebuilt]) -> str:
-    """Who tried to rebuild the originals.
-
-    >>> decoders_sentence([Rebuilt("PSNR in dB", 14.2, 9, decoder="a residual decoder"), Rebuilt("PSNR in dB", 13, 9)])
-    'Two networks were trained to rebuild the original from what is released. The closest is a residual decoder.'
-    """
-    if len(rebuilt) == 1:
-        return "A network was trained to rebuild the original from what is released."
-    many = {2: "Two", 3: "Three", 4: "Four"}.get(len(rebuilt), str(len(rebuilt)))
-    return f"{many} networks were trained to rebuild the original from what is released. The closest is {rebuilt[0].decoder}."
 
 
 def people_sentence(people: People, noun: str = "records") -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from privet.evidence.figures import Audit, Figure, Finding, Reading, Rebuilt
 from privet.evidence.formatting import (
@@ -229,25 +229,6 @@ def score(reading: Reading) -> tuple[str, str] | None:
     return (f"{big} %", "explained") if reading.is_number else (big, f"in {of}")
 
 
-class InGame(NamedTuple):
-    """The adversary inside the method's training (its share of right answers by a measure, counted
-    on n records of a part), and the strongest one trained afterwards by the same measure."""
-
-    attribute: str
-    share: float
-    measure: str
-    n: object
-    part: object
-    after: Figure | None
-
-    @property
-    def mark(self) -> Figure | None:
-        """The training's figure on the scale of the later one; it has no interval, so none is
-        drawn."""
-        share = self.share
-        return self.after and replace(self.after, value=share, low=share, high=share)
-
-
 def in_game_share(card: Mapping[str, Any], attribute: str) -> tuple[str, float] | None:
     """What the method's own adversary reached, where the card says so: the measure's key and the
     share, balanced accuracy where there is one."""
@@ -259,33 +240,25 @@ def in_game_share(card: Mapping[str, Any], attribute: str) -> tuple[str, float] 
     return None
 
 
-def in_game(audit: Audit) -> list[InGame]:
-    """What the method's own adversary reached, where the card says so."""
+def in_game(
+    audit: Audit,
+) -> list[tuple[str, float, dict[str, Any], Figure | None, Figure | None]]:
+    """Of every attribute that the card has it of: its name, the share of right answers of the
+    adversary inside the method's training, what else the card says about that, the same as a figure
+    without an interval, and the figure of the strongest adversary trained afterwards by the same
+    measure."""
     shown = []
     figures = audit.release.get("in_game")
     for attribute, about in figures.items() if isinstance(figures, Mapping) else ():
         if (known := in_game_share(audit.release, attribute)) is not None:
-            balanced = known[0] == "balanced"
+            key, share = known
             read = [r for r in audit.private if r.attribute == attribute and r.released]
-            scores = [r.worst.score if balanced else r.worst.plain for r in read if not r.is_number]
+            worst = [reading.worst for reading in read if not reading.is_number]
+            scores = (one.score if key == "balanced" else one.plain for one in worst)
             after = next(filter(measured, scores), None)
-            measure = f"{'balanced' if balanced else 'plain'} accuracy"
-            words = known[1], measure, about.get("n"), about.get("part"), after
-            shown.append(InGame(str(attribute), *words))
+            mark = after and replace(after, value=share, low=share, high=share)
+            shown.append((str(attribute), share, {**about, "measure": key}, mark, after))
     return shown
-
-
-def gap_sentence(game: InGame) -> str:
-    """How far the method's own picture was from what came after.
-
-    >>> gap_sentence(InGame("beard", 0.52, "balanced accuracy", 900, "select", Figure(0.61, 0.59, 0.63, 2000, 0.5)))
-    "the method's own adversary is right 52 times in 100, the strongest one trained afterwards 61 times."
-    """
-    of = out_of(game.after.chance) if game.after else 100
-    text = f"the method's own adversary is right {times(game.share, of)} times in {of}"
-    if game.after is None:
-        return f"{text}; {UNKNOWN} afterwards."
-    return f"{text}, the strongest one trained afterwards {times(game.after.value, of)} times."
 
 
 def learned_elsewhere(audit: Audit) -> str | None:
@@ -319,17 +292,6 @@ def called(audit: Audit, among: Sequence[Audit] = ()) -> str:
 def _settings(audit: Audit) -> dict[str, Any]:
     settings = audit.release.get("settings")
     return dict(settings) if isinstance(settings, Mapping) else {}
-
-
-def settings(audit: Audit) -> list[tuple[str, str]]:
-    """
-    >>> settings(Audit({"settings": {"budget": 0.9, "name": None}}, {}, "quick", (), (), 0.0))
-    [('budget', '0.9'), ('name', 'none')]
-    """
-    return [
-        (str(key), "none" if value is None else str(value))
-        for key, value in _settings(audit).items()
-    ]
 
 
 def intervals(audit: Audit) -> str:

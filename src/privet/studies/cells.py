@@ -108,16 +108,13 @@ class Cell:
         return hashlib.sha256(canonical(self.content()).encode()).hexdigest()
 
     def folder(self, study: Path) -> Path:
-        """Its folder in the folder of a comparison."""
         return study / "cells" / self.key
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON, for a worker."""
         return cast(dict[str, Any], json.loads(json.dumps(asdict(self))))
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> Cell:
-        """Back from `to_json`."""
         return cast(Cell, read(Cell, value, "cell"))
 
 

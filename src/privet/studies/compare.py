@@ -44,7 +44,6 @@ class Comparison:
 
     @property
     def page(self) -> Path:
-        """The page with the pictures."""
         return self.folder / "frontier.html"
 
     @property

@@ -40,27 +40,28 @@ MOST_PANELS = 12
 
 
 class Panel(NamedTuple):
-    """One picture: a private attribute against a task."""
+    """One picture: a private attribute against a task.
+
+    Per variant, `volumes` has how it looks, how many budgets, its share of the plane, and the share
+    by what is certified; `whole` and `raw` are the shares of all releases and of raw data.
+    """
 
     private: str
     utility: str
     groups: list[Group]
     volumes: list[tuple[Style, int, float, float | None]]
-    """Per variant: how it looks, how many budgets, its share of the plane, and the share by what is
-    certified."""
     whole: float
     raw: float | None
 
 
 class PaperFigure(NamedTuple):
-    """A figure of the paper, and ours."""
+    """A figure of the paper (`said` in words) and ours: by the same measure, read by the paper's
+    kind of network; and the balanced accuracy of the strongest adversary, or the best model."""
 
     published: Published
     said: str
     ours: Figure | None
-    """By the same measure, and read by the paper's kind of network."""
     worst: Figure | None
-    """Of the strongest adversary, or the best model: balanced accuracy."""
 
 
 def render(study: Study, rows: Sequence[Row], command: str | None = None) -> str:

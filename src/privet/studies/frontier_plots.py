@@ -126,12 +126,11 @@ def _tip(group: Group) -> list[str]:
 
 
 class Curve(NamedTuple):
-    """One figure over the budget."""
+    """One figure over the budget: per variant, budgets and means over seeds; and of raw records."""
 
     title: str
     dial: str
     lines: Mapping[str, Sequence[tuple[float, Figure]]]
-    """Per variant, budgets and means over seeds."""
     raw: Figure | None
 
 

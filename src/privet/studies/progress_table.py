@@ -48,11 +48,13 @@ class ProgressTable:
 
     def _said(self, job: Job) -> tuple[str, str]:
         """The worst adversaries and the task models of a cell that is done, or its error."""
-        if job.state != "done":
-            return job.error, ""
-        if job.cell.key not in self.figures:
-            self.figures[job.cell.key] = _figures(job)
-        return self.figures[job.cell.key]
+        if job.state == "done" and job.cell.key not in self.figures:
+            try:
+                audit = Audit.load(job.folder / "audit" / "audit.json")
+                self.figures[job.cell.key] = _figures(audit.private), _figures(audit.utility)
+            except PrivetError as error:
+                self.figures[job.cell.key] = str(error), ""
+        return self.figures.get(job.cell.key, (job.error, ""))
 
     def __rich__(self) -> Stack:
         """The latest results, those at work and the next in line, as many as there is room for."""
@@ -82,17 +84,9 @@ def _name(cell: Cell) -> str:
     return f"{cell.question}: {cell.name}" if cell.question else cell.name
 
 
-def _figures(job: Job) -> tuple[str, str]:
-    try:
-        audit = Audit.load(job.folder / "audit" / "audit.json")
-    except PrivetError as error:
-        return str(error), ""
-
-    def said(reading: Reading) -> str:
-        return f"{reading.attribute} {percent(reading.worst.score.value)}"
-
-    private = ", ".join(f"{said(r)} ({r.worst.called})" for r in audit.private)
-    return private, ", ".join(map(said, audit.utility))
+def _figures(readings: Sequence[Reading]) -> str:
+    worst = [(reading.attribute, reading.worst) for reading in readings]
+    return ", ".join(f"{n} {percent(one.score.value)} ({one.called})" for n, one in worst)
 
 
 @contextmanager

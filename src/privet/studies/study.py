@@ -45,7 +45,6 @@ class Variant:
 
     @property
     def called(self) -> str:
-        """Its label, or the method's title."""
         return self.label or METHODS[self.method].title
 
     @property
@@ -55,7 +54,6 @@ class Variant:
         return self.budgets or (kind.sweep if kind.dial and kind.sweep else (None,))
 
     def build(self, budget: float | None, seed: int) -> Method:
-        """The method itself."""
         kind = METHODS[self.method]
         if kind.dial in dict(self.settings):
             raise PrivetError(
@@ -93,7 +91,6 @@ class Question:
 
     @property
     def audited_on(self) -> Source:
-        """The data of the audit."""
         return self.elsewhere or self.learned_on
 
     @property
@@ -125,7 +122,6 @@ class Refused:
 
     @property
     def said(self) -> str:
-        """In a sentence."""
         return f"{self.label} is left out: {self.reason}"
 
 
