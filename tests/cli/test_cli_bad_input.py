@@ -141,7 +141,7 @@ TABLE = [
     (
         "setting of other type",
         [*LEARN, "--data", "portraits:200", "--private", "beard", "--set", "batch=many"],
-        "takes a int",
+        "takes a whole number",
     ),
     (
         "unknown device",

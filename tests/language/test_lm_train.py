@@ -123,7 +123,7 @@ def test_an_epsilon_of_zero_and_other_wrong_words_are_refused() -> None:
         TINY.updated(["width=0"])
     with pytest.raises(PrivetError, match="no setting 'widht'"):
         TINY.updated(["widht=3"])
-    with pytest.raises(PrivetError, match="takes a number"):
+    with pytest.raises(PrivetError, match="takes a whole number"):
         TINY.updated(["width=wide"])
     with pytest.raises(PrivetError, match="delta"):
         PrivacyBudget(epsilon=1, delta=0, clip=1, rate=0.1, steps=1)

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 import torch
 
-from privet.core.errors import PrivetError, unknown
+from privet.core.errors import PrivetError
+from privet.core.settings import settings_from_words
 from privet.core.version import __version__
 from privet.data.dataset import PARTS, Attribute, Dataset, Modality
 from privet.data.schema import SHARED, Schema, learn_schema
@@ -191,28 +192,10 @@ class Method(ABC):
         cls, words: Sequence[str], *, budget: float | None = None, seed: int | None = None
     ) -> Method:
         """A method from `key=value` words of the command line; `budget` turns the method's dial."""
-        fields = {f.name: f for f in dataclasses.fields(cls)}
         given: dict[str, Any] = {} if seed is None else {"seed": seed}
         if budget is not None:
             if not cls.dial:
                 raise PrivetError(f"The method {cls.name} has no budget to set.")
-            given[cls.dial] = _typed(cls.dial, f"{budget:g}", fields[cls.dial].type)
-        for word in words:
-            key, equals, value = word.partition("=")
-            if not equals:
-                raise PrivetError(f"--set takes key=value, and '{word}' has no '='.")
-            if key not in fields:
-                raise unknown(f"setting of {cls.name}", key, fields)
-            given[key] = _typed(key, value, fields[key].type)
+            words = [f"{cls.dial}={budget:g}", *words]
+        given |= settings_from_words(cls, words, f"setting of {cls.name}")
         return cls(**given)
-
-
-def _typed(key: str, value: str, kind: Any) -> Any:
-    try:
-        if kind == "bool":
-            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
-                value.lower()
-            ]
-        return {"int": int, "float": float}.get(str(kind), str)(value)
-    except (ValueError, KeyError):
-        raise PrivetError(f"The setting {key} takes a {kind}, not '{value}'.") from None

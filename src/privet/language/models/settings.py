@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from privet.core.errors import PrivetError, unknown
+from privet.core.settings import settings_from_words
 
 REGULARIZERS = ("none", "adversarial", "triplet", "dp")
 
@@ -115,17 +116,7 @@ class Settings:
 
     def updated(self, assignments: Sequence[str]) -> Settings:
         """The same with assignments such as "width=128" made."""
-        kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(self)}
-        changed: dict[str, Any] = {}
-        for assignment in assignments:
-            name, _, value = assignment.partition("=")
-            if name not in kinds:
-                raise unknown("setting", name, kinds)
-            try:
-                changed[name] = kinds[name](value)
-            except ValueError:
-                raise PrivetError(f"The setting {name} takes a number, not '{value}'.") from None
-        return replace(self, **changed)
+        return replace(self, **settings_from_words(Settings, assignments))
 
     def with_regularizer(self, label: str) -> Settings:
         """The same with another regulariser, named as in `label`; without a strength its default

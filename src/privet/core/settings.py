@@ -1,0 +1,41 @@
+"""Settings as people write them: `key=value` words for the fields of a dataclass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from privet.core.errors import PrivetError, unknown
+
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_KINDS = {"int": "a whole number", "float": "a number", "bool": "yes or no"}
+
+
+def settings_from_words(kind: Any, words: Sequence[str], what: str = "setting") -> dict[str, Any]:
+    """The values that `words` give to fields of the dataclass `kind`; `what` names a field in
+    errors.
+
+    >>> from dataclasses import make_dataclass
+    >>> settings_from_words(make_dataclass("Net", [("width", "int")]), ["width=128"])
+    {'width': 128}
+    """
+    types = {field.name: str(field.type) for field in fields(kind)}
+    values = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise PrivetError(f"--set takes key=value, and '{word}' has no '='.")
+        if key not in types:
+            raise unknown(what, key, types)
+        values[key] = _typed(key, value, types[key])
+    return values
+
+
+def _typed(key: str, value: str, kind: str) -> Any:
+    try:
+        if kind == "bool":
+            return _BOOLEANS[value.lower()]
+        return {"int": int, "float": float}.get(kind, str)(value)
+    except (ValueError, KeyError):
+        raise PrivetError(f"The setting {key} takes {_KINDS[kind]}, not '{value}'.") from None
