@@ -68,10 +68,10 @@ def test_uniform_answers_cost_nothing_and_sure_ones_much() -> None:
 
 def test_one_step_has_each_players_own_gradient(model: LanguageModel) -> None:
     torch.manual_seed(1)
-    made = regularized_training(model, SETTINGS, authors=3, epochs=1)
-    judge = made.modules["discriminator"]
-    assert made.phase.fused is not None
-    fused = made.phase.fused(Batch(IDS, {AUTHOR: AUTHORS})).loss
+    modules, phase = regularized_training(model, SETTINGS, authors=3, epochs=1)
+    judge = modules["discriminator"]
+    assert phase.fused is not None
+    fused = phase.fused(Batch(IDS, {AUTHOR: AUTHORS})).loss
     own, theirs = list(model.parameters()), list(judge.parameters())
     scores, h = model(IDS)
     wanted = torch.autograd.grad(

@@ -147,11 +147,6 @@ class AttackSetup:
         return prompts(train, self.corpus.author[train.text], seed=self.reference.settings.seed)
 
     @cached_property
-    def reference_ranks(self) -> Array:
-        """Of the prompts' completions by the reference model."""
-        return completion_ranks(scores_of(self.reference.model), self.prompts, self.device)
-
-    @cached_property
     def shared(self) -> Array:
         """(vocabulary,): tokens that the reference model has learned too. Others it finds unlikely
         whoever wrote them, and since the tokenizer was learned on members, that alone would give
@@ -161,11 +156,10 @@ class AttackSetup:
         shared[[PAD, UNKNOWN]] = False
         return np.asarray(shared)
 
-    @cached_property
-    def reference_nats(self) -> dict[str, dict[str, Array]]:
-        """-log p of rows in the roles train and test, by the reference model."""
-        scores = scores_of(self.reference.model)
-        return {
+    def answers(self, scores: Scores) -> tuple[Array, dict[str, dict[str, Array]]]:
+        """What a model answers: the rank of each prompt's completion, and -log p of rows in the
+        roles train and test, by side and role."""
+        nats: dict[str, dict[str, Array]] = {
             side: {
                 role: row_nats(scores, by_role[role].ids, self.device, self.shared)
                 for role in ("train", "test")
@@ -173,11 +167,18 @@ class AttackSetup:
             }
             for side, by_role in self.rows.items()
         }
+        return completion_ranks(scores, self.prompts, self.device), nats
+
+    @cached_property
+    def reference_answers(self) -> tuple[Array, dict[str, dict[str, Array]]]:
+        """What the reference model answers."""
+        return self.answers(scores_of(self.reference.model))
 
 
 def attack_model(trained: TrainedModel, setup: AttackSetup) -> ModelFindings:
     """Attack one model in every way."""
     scores, spent = scores_of(trained.model), trained.card.get("dp")
+    ranks, nats = setup.answers(scores)
     states = {
         role: HiddenStates(
             hidden_states(trained.model, rows.ids, setup.device),
@@ -192,9 +193,11 @@ def attack_model(trained: TrainedModel, setup: AttackSetup) -> ModelFindings:
         name=trained.settings.label,
         **_perplexities(scores, setup),
         **_exposures(scores, setup),
-        **_tab_attack(scores, setup),
+        tries=TRIES,
+        **_tab_attack(ranks, setup),
+        tab_canaries=_completed_canaries(scores, setup),
         identified=None if isinstance(identified, str) else identified,
-        membership=_membership(scores, setup),
+        membership=_membership(nats, setup),
         epsilon=None if spent is None else spent["epsilon"],
         notes=(*notes, identified) if isinstance(identified, str) else tuple(notes),
     )
@@ -275,19 +278,13 @@ def _over_canaries(
     )
 
 
-def _tab_attack(scores: Scores, setup: AttackSetup) -> dict[str, Any]:
-    asked, reference = setup.prompts, setup.reference_ranks
-    ranks = completion_ranks(scores, asked, setup.device)
-    found: dict[str, Any] = {"tab": (), "tab_excess": None}
-    if len(ranks):
-        found = {
-            "tab": completion_rates(ranks, asked.author, reference=reference),
-            "tab_excess": excess_over_reference(ranks, reference, asked.author, 10),
-        }
+def _tab_attack(ranks: Array, setup: AttackSetup) -> dict[str, Any]:
+    author, (reference, _) = setup.prompts.author, setup.reference_answers
+    if not len(ranks):
+        return {"tab": (), "tab_excess": None}
     return {
-        "tries": TRIES,
-        **found,
-        "tab_canaries": _completed_canaries(scores, setup),
+        "tab": completion_rates(ranks, author, reference=reference),
+        "tab_excess": excess_over_reference(ranks, reference, author, 10),
     }
 
 
@@ -308,28 +305,26 @@ def _completed_canaries(scores: Scores, setup: AttackSetup) -> Figure | None:
     return completion_rates(rank, np.arange(len(rank)), (10,))[0]
 
 
-def _membership(scores: Scores, setup: AttackSetup) -> dict[str, Figure]:
+def _membership(nats: dict[str, dict[str, Array]], setup: AttackSetup) -> dict[str, Figure]:
     """From texts that the model was trained on, and from other texts by the same authors; and from
     the tokenizer's words alone, without the model."""
     figures: dict[str, Figure] = {}
+    _, reference = setup.reference_answers
     for role, what in (("train", "texts it learned from"), ("test", "other texts by them")):
-        if not all(role in parts for parts in setup.rows.values()):
+        if not all(role in by_role for by_role in nats.values()):
             continue
-        rows = [parts[role] for parts in setup.rows.values()]
-        author = np.concatenate([setup.corpus.author[one.text] for one in rows])
-        member = np.repeat([True, False], [len(one) for one in rows])
-        gain = np.concatenate([_gain(scores, setup, side, role) for side in setup.rows])
-        known_words = np.concatenate([-(one.ids == UNKNOWN).sum(1) / one.lengths for one in rows])
-        for key, figure in membership(gain, author, member, what).items():
+        rows = {side: setup.rows[side][role] for side in nats}
+        author = np.concatenate([setup.corpus.author[one.text] for one in rows.values()])
+        member = np.concatenate([np.full(len(rows[side]), side == "known") for side in rows])
+        # Nats per token by which the model finds each row likelier than the reference does.
+        gains = [
+            (reference[side][role] - nats[side][role])
+            / np.maximum(setup.shared[one.ids[:, 1:]].sum(1), 1)
+            for side, one in rows.items()
+        ]
+        known_words = [-(one.ids == UNKNOWN).sum(1) / one.lengths for one in rows.values()]
+        for key, figure in membership(np.concatenate(gains), author, member, what).items():
             figures[f"{key}, {what}"] = figure
-        by_words = membership(known_words, author, member, what)
+        by_words = membership(np.concatenate(known_words), author, member, what)
         figures[f"auc of the word list alone, {what}"] = by_words["auc"]
     return figures
-
-
-def _gain(scores: Scores, setup: AttackSetup, side: str, role: str) -> Array:
-    """Nats per token by which the model finds each row likelier than the reference does."""
-    ids = setup.rows[side][role].ids
-    nats = row_nats(scores, ids, setup.device, setup.shared)
-    counted = setup.shared[ids[:, 1:]].sum(1)
-    return np.asarray((setup.reference_nats[side][role] - nats) / np.maximum(counted, 1))

@@ -11,10 +11,11 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cached_property
 from multiprocessing import get_context
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import torch
@@ -95,19 +96,16 @@ class AuditPlan:
     def findings(self, name: str) -> ModelFindings:
         """What was found in the model before, or is found now. It and the reference model are
         trained first where they are missing."""
-        trained, path = self.trained(name), self.model_folder(name) / "reading.json"
+        trained, reference = self.trained(name), self.setup.reference
         # DP-SGD cannot be repeated, so the weights themselves are part of the identity.
-        parts = [part for one in (REFERENCE, name) for part in (self.identity(one), self._sha(one))]
+        parts = [one.card[key] for one in (reference, trained) for key in ("identity", "sha256")]
         identity = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        path = self.model_folder(name) / "reading.json"
         findings = ModelFindings.load(path, identity)
         if findings is None:
             findings = attack_model(trained, self.setup)
             findings.save(path, identity)
         return findings
-
-    def _sha(self, name: str) -> str:
-        card = (self.model_folder(name) / "card.json").read_text(encoding="utf-8")
-        return str(json.loads(card)["sha256"])
 
     @cached_property
     def setup(self) -> AttackSetup:
@@ -124,43 +122,38 @@ def all_findings(plan: AuditPlan, workers: int = 1) -> Iterator[ModelFindings]:
         plan.trained(REFERENCE)
         yield from map(plan.findings, plan.models)
         return
-    threads = max(1, (os.cpu_count() or 1) // workers)
-    start = (replace(plan, progress=False), threads)
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_process, start)
+    threads, context = max(1, (os.cpu_count() or 1) // workers), get_context("spawn")
+    start = (replace(plan, progress=False), threads, context.Event())
+    pool = ProcessPoolExecutor(workers, context, _start_process, start)
     try:
         # Models with differential privacy take the longest, so they go first.
         order = sorted(plan.models, key=lambda name: not name.startswith("dp"))
-        training = {pool.submit(_train, name): name for name in (REFERENCE, *order)}
-        pending, trained = set(training), set[str]()
-        while pending:
-            done, pending = wait(pending, return_when=FIRST_COMPLETED)
-            for job in done:
-                result = job.result()
-                if result is None:
-                    trained.add(training[job])
-                else:
-                    yield result
-            if REFERENCE in trained:
-                pending |= {pool.submit(_attack, name) for name in trained - {REFERENCE}}
-                trained = {REFERENCE}
+        for job in as_completed([pool.submit(_job, name) for name in (REFERENCE, *order)]):
+            if (findings := job.result()) is not None:
+                yield findings
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-# In a process of the pool: its plan.
-_plan: list[AuditPlan] = []
+# In a process of the pool: the plan, and whether the reference model is trained.
+_shared: list[tuple[AuditPlan, Event]] = []
 
 
-def _start_process(plan: AuditPlan, threads: int) -> None:
+def _start_process(plan: AuditPlan, threads: int, reference_trained: Event) -> None:
     torch.set_num_threads(threads)
     threadpool_limits(threads)
-    _plan.append(plan)
+    _shared.append((plan, reference_trained))
 
 
-def _train(name: str) -> ModelFindings | None:
-    _plan[0].trained(name)
-    return None
-
-
-def _attack(name: str) -> ModelFindings | None:
-    return _plan[0].findings(name)
+def _job(name: str) -> ModelFindings | None:
+    """Train a model, and attack it once the reference model is trained."""
+    plan, reference_trained = _shared[0]
+    try:
+        plan.trained(name)
+    finally:
+        if name == REFERENCE:
+            reference_trained.set()  # also where it failed: nobody waits for it any longer
+    if name == REFERENCE:
+        return None
+    reference_trained.wait()
+    return plan.findings(name)

@@ -69,9 +69,9 @@ def _training(
         return lambda: train_with_dp(model, ids, budget, settings.lr, run, device, noise=1.0)
     model = build_network(settings, vocabulary)
     epochs = steps / max(1, len(ids) // batch)
-    training = regularized_training(model, settings, int(author.max()) + 1, epochs)
+    modules, phase = regularized_training(model, settings, int(author.max()) + 1, epochs)
     feed = Feed(Inputs(ids), {AUTHOR: author}, device)
-    game = Game(training.modules, [training.phase], feed, batch, settings.seed, "")
+    game = Game(modules, [phase], feed, batch, settings.seed, "")
     return lambda: game.play(run)
 
 

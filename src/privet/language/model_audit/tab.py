@@ -42,9 +42,6 @@ class Prompts:
     end: Array
     author: Array
 
-    def __len__(self) -> int:
-        return len(self.ids)
-
 
 def private_words(rows: TokenRows, author: Array) -> Array:
     """(row, start, end) of the words that one author alone uses in these rows: names above all.

@@ -145,31 +145,28 @@ def build_corpus(
 def cut(texts: Sequence[str], numbers: Array, tokenizer: Tokenizer, longest: int) -> TokenRows:
     """Rows of texts that have these numbers in their corpus."""
     words: dict[str, int] = {}
-    tokens: list[tuple[int, int, bool]] = []
-    ends = [0]
-    for text in texts:
-        for word in words_of(text):
-            index = words.setdefault(word, len(words))
-            tokens += [(code, index, at == 0) for at, code in enumerate(tokenizer.word(word))]
+    rows, source = [np.zeros((0, 3), dtype=np.int64)], []
+    for text, number in zip(texts, numbers, strict=True):
+        tokens = [
+            (code, words.setdefault(word, len(words)), place == 0)
+            for word in words_of(text)
+            for place, code in enumerate(tokenizer.word(word))
+        ]
         tokens.append((END, -1, False))
-        ends.append(len(tokens))
-    length = np.diff(ends)
-    rows = -(-length // longest)
-    source = np.repeat(np.arange(len(length)), rows)
-    turn = np.arange(len(source)) - np.repeat(np.cumsum(rows) - rows, rows)
-    start, stop = ((turn + k) * length[source] // rows[source] for k in (0, 1))
-    place = np.arange(int((stop - start).max(initial=1)))
-    inside = place < (stop - start)[:, None]
-    table = np.array(tokens, dtype=np.int64).reshape(-1, 3)
-    code, word_index, begins = table[
-        np.where(inside, (np.array(ends)[source] + start)[:, None] + place, 0)
-    ].transpose(2, 0, 1)
-    before = ((0, 0), (1, 0))
+        count = -(-len(tokens) // longest)
+        borders = np.arange(1, count) * len(tokens) // count
+        rows += np.split(np.array(tokens, dtype=np.int64), borders)
+        source += [number] * count
+    lengths = np.array([len(row) for row in rows[1:]], dtype=np.int64)
+    table = np.full((len(lengths), 1 + int(lengths.max(initial=1)), 3), (PAD, -1, 0))
+    table[:, 0, 0] = END
+    table[:, 1:][np.arange(table.shape[1] - 1) < lengths[:, None]] = np.concatenate(rows)
+    ids, word_index, first = np.moveaxis(table, 2, 0)
     return TokenRows(
-        np.pad(np.where(inside, code, PAD), before, constant_values=END),
-        np.pad(np.where(inside, word_index, -1), before, constant_values=-1),
-        np.pad(inside & (begins == 1), before),
-        np.asarray(numbers)[source],
+        ids.copy(),
+        word_index.copy(),
+        first == 1,
+        np.array(source, dtype=np.int64),
         tuple(words),
         np.array([len(tokenizer.word(word)) for word in words]),
     )

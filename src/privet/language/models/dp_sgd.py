@@ -20,7 +20,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,22 +34,6 @@ from privet.language.models.networks import LanguageModel, losses, perplexity
 from privet.language.models.settings import PrivacyBudget
 from privet.train import checkpoint
 from privet.train.game import Run
-
-
-@dataclass
-class SpentBudget:
-    """What training has spent of a privacy budget.
-
-    Parameters:
-        noise: Standard deviation of the noise, in multiples of the clipping norm.
-        history: Perplexity of the last batch of every epoch.
-    """
-
-    epsilon: float
-    delta: float
-    noise: float
-    steps: int
-    history: list[dict[str, Any]] = field(default_factory=list)
 
 
 def for_rows(epsilon: float, delta: float, rows: int) -> tuple[float, float]:
@@ -123,12 +106,15 @@ def train_with_dp(
     device: torch.device,
     identity: str = "",
     noise: float | None = None,
-) -> SpentBudget:
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Train a model that was built with `lstm_class`. Noise and batches come from the system's
     entropy, never from a card's seed.
 
     A run that is resumed goes on with fresh noise, and its steps are counted as one run's. Another
-    `noise` than the one that spends the budget's epsilon spends another epsilon, which is returned.
+    `noise` than the one that spends the budget's epsilon spends another epsilon.
+
+    Returns what was spent - the noise is in multiples of the clipping norm - and the perplexity of
+    the last batch of every epoch.
     """
     noise = noise_for(budget) if noise is None else noise
     model.to(device).train()
@@ -169,8 +155,8 @@ def train_with_dp(
                 keeper.save(run.checkpoint, children, {"model": inner}, meta)
                 saved = time.monotonic()
     watched.remove_hooks()
-    spent = _spent_epsilon(noise, budget)
-    return SpentBudget(spent, budget.delta, noise, budget.steps, history)
+    spent = {"epsilon": _spent_epsilon(noise, budget), "delta": budget.delta, "noise": noise}
+    return {**spent, "steps": budget.steps}, history
 
 
 def _resumed(

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -33,13 +32,6 @@ from privet.train.game import Move, Phase, Player
 
 # Name of the labels: codes of the known authors, from 0.
 AUTHOR = "author"
-
-
-class RegularizedTraining(NamedTuple):
-    """The modules that are trained, and the phase of a game that trains them."""
-
-    modules: dict[str, nn.Module]
-    phase: Phase
 
 
 def discriminator(width: int, authors: int) -> nn.Module:
@@ -85,9 +77,10 @@ def regularized_training(
     authors: int,
     epochs: float,
     after: Callable[[], Mapping[str, float]] = dict,
-) -> RegularizedTraining:
-    """Training with one forward and one backward pass per step for model and discriminator alike;
-    `after` is called at the end of every epoch."""
+) -> tuple[dict[str, nn.Module], Phase]:
+    """The modules that are trained, and the phase of a game that trains them: one forward and one
+    backward pass per step for model and discriminator alike; `after` is called at the end of every
+    epoch."""
     modules: dict[str, nn.Module] = {"model": model}
     if settings.regularizer == "adversarial":
         modules["discriminator"] = discriminator(settings.width, authors)
@@ -119,4 +112,4 @@ def regularized_training(
         schedule=lambda done: 1 - 0.9 * done,
         after=after,
     )
-    return RegularizedTraining(modules, phase)
+    return modules, phase

@@ -63,13 +63,13 @@ class TrainedModel:
             {k: v.detach().cpu().contiguous().clone() for k, v in self.model.state_dict().items()}
         )
         write_bytes(folder / "model.safetensors", weights)
+        self.card["sha256"] = hashlib.sha256(weights).hexdigest()
         card = {
             "privet": __version__,
             "kind": KIND,
             "version": VERSION,
             "settings": asdict(self.settings),
             **self.card,
-            "sha256": hashlib.sha256(weights).hexdigest(),
             "tokenizer": self.tokenizer.to_json(),
         }
         write_text(folder / "card.json", json.dumps(card, indent=1, ensure_ascii=False) + "\n")
@@ -198,10 +198,11 @@ def train_model(
         watched = build_network(settings, tokenizer.vocabulary, lstm_class(settings.model))
         copy_weights(model, watched)
         budget = settings.budget(len(ids))
-        spent = asdict(train_with_dp(watched, ids, budget, settings.lr, run, device, identity))
+        spent, card["history"] = train_with_dp(
+            watched, ids, budget, settings.lr, run, device, identity
+        )
         copy_weights(watched, model)
         rows = int(np.bincount(author).max())
-        card["history"] = spent.pop("history")
         card["dp"] = {**spent, "unit": "row of tokens", "most_rows_of_an_author": rows}
     else:
         model, card["history"] = fit_network(model, ids, author, held_out, settings, run, identity)
@@ -280,10 +281,12 @@ def fit_network(
         best.offer(model, nats_per_token)
         return {"held-out perplexity": perplexity(nats_per_token)}
 
-    training = regularized_training(model, settings, int(author.max()) + 1, settings.epochs, after)
+    modules, phase = regularized_training(
+        model, settings, int(author.max()) + 1, settings.epochs, after
+    )
     feed = Feed(Inputs(ids), {AUTHOR: author}, device)
-    modules = {**training.modules, "best": best}
-    game = Game(modules, [training.phase], feed, settings.batch, settings.seed, identity)
+    modules["best"] = best
+    game = Game(modules, [phase], feed, settings.batch, settings.seed, identity)
     game.play(run)
     return (best.copy if len(held_out) else model), game.history
 
