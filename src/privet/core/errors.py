@@ -15,6 +15,15 @@ class PrivetError(Exception):
     """Raised where the user's words are read; the command line prints it and exits with code 2."""
 
 
+def refuse_if(wrong: object, sentence: str) -> None:
+    """Raise a PrivetError with this sentence where something is wrong.
+
+    >>> refuse_if(3 < 2, "Take 2 or more.")
+    """
+    if wrong:
+        raise PrivetError(sentence)
+
+
 def unknown(what: str, word: str, known: Iterable[str]) -> PrivetError:
     """Say that `word` is not a known `what`, and name the closest known ones.
 

@@ -239,12 +239,7 @@ class TextSchema(Schema):
             [code.get(word, UNKNOWN) for word in split_words(text)[: self.longest]] or [UNKNOWN]
             for text in records
         ]
-        lengths = np.fromiter((len(line) for line in lines), dtype=np.int64, count=len(lines))
-        ids = np.full((len(lines), int(lengths.max(initial=1))), PAD, dtype=np.int64)
-        ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.fromiter(
-            (i for line in lines for i in line), dtype=np.int64
-        )
-        return ids
+        return padded(lines)
 
     def decode(self, ids: Array) -> list[str]:
         """Words again, for people to read."""
@@ -259,6 +254,16 @@ SCHEMAS: dict[str, type[Schema]] = {
 }
 
 _WORD = re.compile(r"[\w']+|[^\w\s]")
+
+
+def padded(lines: Sequence[Sequence[int]]) -> Array:
+    """Sequences as rows of one array, filled up with PAD."""
+    lengths = np.fromiter((len(line) for line in lines), dtype=np.int64, count=len(lines))
+    ids = np.full((len(lines), int(lengths.max(initial=1))), PAD, dtype=np.int64)
+    ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.fromiter(
+        (code for line in lines for code in line), dtype=np.int64
+    )
+    return ids
 
 
 def split_words(text: str) -> list[str]:

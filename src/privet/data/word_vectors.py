@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privet.core.errors import PrivetError
+from privet.core.errors import PrivetError, refuse_if
 from privet.data.dataset import Array
 from privet.data.schema import split_words
 from privet.data.vector_columns import depth, is_bytes, read_numbers
@@ -47,21 +47,20 @@ class Vocabulary:
     def of(words: Sequence[str], vectors: Array) -> Vocabulary:
         """A vocabulary of words and their vectors (words, d); capitals do not count."""
         numbers = np.asarray(vectors, dtype=np.float32)
-        if numbers.ndim != 2 or len(numbers) != len(words) or not len(words):
-            raise PrivetError(
-                f"{len(words)} words need as many vectors of one length, not an array of the shape "
-                f"{numbers.shape}."
-            )
-        if not np.isfinite(numbers).all():
-            raise PrivetError(
-                "A word's vector holds something that is not a finite number: remove that word."
-            )
+        refuse_if(
+            numbers.ndim != 2 or len(numbers) != len(words) or not len(words),
+            f"{len(words)} words need as many vectors of one length, not an array of the shape "
+            f"{numbers.shape}.",
+        )
+        refuse_if(
+            not np.isfinite(numbers).all(),
+            "A word's vector holds something that is not a finite number: remove that word.",
+        )
         lower = [str(word).lower() for word in words]
         repeated, times = Counter(lower).most_common(1)[0]
-        if times > 1:
-            raise PrivetError(
-                f"The word '{repeated}' has two vectors (capitals do not count): remove one."
-            )
+        refuse_if(
+            times > 1, f"The word '{repeated}' has two vectors (capitals do not count): remove one."
+        )
         mean = numbers.mean(0, dtype=np.float64).astype(np.float32)
         return Vocabulary(tuple(lower), np.concatenate([mean[None], numbers]))
 
@@ -73,14 +72,13 @@ class Vocabulary:
         kinds = {name: table.schema.field(name).type for name in table.schema.names}
         vectors = [name for name, kind in kinds.items() if depth(kind) == 1 or is_bytes(kind)]
         texts = text_columns(kinds)
-        if not vectors or not texts:
-            raise PrivetError(
-                f"{path.name} needs a column of words and a column of their vectors; it has: "
-                f"{', '.join(kinds)}."
-            )
+        refuse_if(
+            not vectors or not texts,
+            f"{path.name} needs a column of words and a column of their vectors; it has: "
+            f"{', '.join(kinds)}.",
+        )
         words = table.column("word" if "word" in texts else texts[0])
-        if words.null_count:
-            raise PrivetError(f"{path.name} has a vector without a word: remove that row.")
+        refuse_if(words.null_count, f"{path.name} has a vector without a word: remove that row.")
         column = "vector" if "vector" in vectors else vectors[0]
         numbers = read_numbers(table.column(column), f"The column '{column}' of {path.name}")
         return Vocabulary.of(words.to_pylist(), numbers)
@@ -134,11 +132,10 @@ def text_columns(kinds: dict[str, Any], column: str | None = None, file: str = "
     """The columns of strings among columns with these Arrow types; an error where `column` is named
     and is none of them."""
     texts = [name for name, kind in kinds.items() if _is_text(kind)]
-    if column is not None and column not in texts:
-        raise PrivetError(
-            f"{file} has no column of texts called '{column}'; it has: "
-            f"{', '.join(texts) or 'none'}."
-        )
+    refuse_if(
+        column is not None and column not in texts,
+        f"{file} has no column of texts called '{column}'; it has: {', '.join(texts) or 'none'}.",
+    )
     return texts
 
 
@@ -171,8 +168,7 @@ def read_table(path: Path) -> Any:
         ) from None
     except OSError as error:
         raise PrivetError(f"Cannot read {path}: {error.strerror or error}.") from None
-    if not table.num_rows:
-        raise PrivetError(f"{path} has no rows.")
+    refuse_if(not table.num_rows, f"{path} has no rows.")
     return table
 
 

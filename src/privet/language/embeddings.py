@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from privet.adversaries.inversion import Embedding, inversion
 from privet.auditing.audit import audit
-from privet.core.errors import PrivetError
+from privet.core.errors import refuse_if
 from privet.core.files import replacing, results_folder, write_text
 from privet.data.schema import learn_schema
 from privet.data.sources import load
@@ -40,11 +40,11 @@ def embed_to(out: Path, texts: Path, source: Path | Embedding, column: str | Non
         vectors = Vocabulary.read(source).mean_vectors(lines)
     else:
         vectors = np.asarray(source(lines), dtype=np.float32)
-    if vectors.ndim != 2 or len(vectors) != len(lines):
-        raise PrivetError(
-            f"{texts.name} has {len(lines)} texts, and their embeddings have the shape "
-            f"{vectors.shape}: one row a text."
-        )
+    refuse_if(
+        vectors.ndim != 2 or len(vectors) != len(lines),
+        f"{texts.name} has {len(lines)} texts, and their embeddings have the shape "
+        f"{vectors.shape}: one row a text.",
+    )
     cells = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
     others = table.drop_columns(["vector"]) if "vector" in table.schema.names else table
     with results_folder(out.parent), replacing(out) as temporary:
@@ -74,11 +74,10 @@ def invert(
         epochs, seed, device: Of the attacker's network.
     """
     data = load(vectors)
-    if data.modality != "table":
-        raise PrivetError(
-            f"{vectors.name} has no column of vectors beside its texts: make one with  "
-            "privet embed."
-        )
+    refuse_if(
+        data.modality != "table",
+        f"{vectors.name} has no column of vectors beside its texts: make one with  privet embed.",
+    )
     lines = read_texts(vectors, column)[2]
     texts = replace(data, modality="text", records=np.array(lines, dtype=object))
     releases = {"raw": Release.identity(learn_schema(data, without=list(data.attributes)))}

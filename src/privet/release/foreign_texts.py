@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privet.core.errors import PrivetError
+from privet.core.errors import PrivetError, refuse_if
 from privet.data.dataset import Array, Dataset
 from privet.data.schema import learn_schema
 from privet.data.schema_file import Layout
@@ -83,9 +83,9 @@ def texts_of_vectors(spec: Path | str, data: Dataset, column: str | None = None)
     if name not in texts or not any(map(depth, kinds.values())):
         return None
     lines = pq.read_table(path, columns=[name]).column(0).to_pylist()
-    if len(lines) != len(data.records):
-        raise PrivetError(
-            f"{path.name} has {len(lines)} texts for {len(data.records)} vectors: there must be "
-            "one for each."
-        )
+    refuse_if(
+        len(lines) != len(data.records),
+        f"{path.name} has {len(lines)} texts for {len(data.records)} vectors: there must be "
+        "one for each.",
+    )
     return np.array([line or "" for line in lines], dtype=object)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from privet.adversaries.adversary import Adversary
-from privet.core.errors import PrivetError
+from privet.core.errors import refuse_if
 from privet.core.files import results_folder, write_text
 from privet.core.progress import console
 from privet.language.model_audit.findings import ModelFindings
@@ -59,14 +59,15 @@ def audit_to(
         workers: Models that are trained or attacked at the same time, each in its own process.
         adversaries: That name authors from hidden states; None for those of authors.py.
     """
-    if workers < 1:
-        raise PrivetError(f"--workers {workers} would do nothing: take 1 or more.")
+    refuse_if(workers < 1, f"--workers {workers} would do nothing: take 1 or more.")
     wanted = [settings.with_regularizer(label) for label in ("none", *regularizers)]
     if any(one.regularizer == "dp" for one in wanted):
         require_opacus()
     corpus = build_corpus(load_texts(spec, schema, progress), author, authors, settings.seed)
-    if not all(len(corpus.select(side, "train")) for side in ("reference", "others")):
-        raise PrivetError(f"{corpus.name} has no authors left that no model has seen: add authors.")
+    refuse_if(
+        not all(len(corpus.select(side, "train")) for side in ("reference", "others")),
+        f"{corpus.name} has no authors left that no model has seen: add authors.",
+    )
     canaries = canaries or CanaryPlan(8, (0, 1, 4, 16))
     planted = canaries.draw(corpus.authors("known"), settings.seed)
     plan = AuditPlan(

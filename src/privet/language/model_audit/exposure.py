@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import kstest, skewnorm
@@ -37,31 +38,6 @@ SAMPLE = 4000
 
 # Token rows (n, t) to -log p (n,).
 RowNats = Callable[[Array], Array]
-
-
-@dataclass(frozen=True)
-class SkewNormalFit:
-    """A skew-normal distribution of -log p over a space of sentences.
-
-    Parameters:
-        p_value: Of a Kolmogorov-Smirnov test on the fitted sentences; small where the fit is poor.
-    """
-
-    shape: float
-    location: float
-    scale: float
-    p_value: float
-
-    def exposure(self, nats: Array) -> Array:
-        """-log2 F, exact far into the tail, where F itself is too small for a float."""
-        z = (np.asarray(nats, dtype=float) - self.location) / self.scale
-        # F(z) is the integral of the density over (-inf, z], here from 40 scales below on, in
-        # logarithms.
-        steps = np.concatenate([[0.0], np.geomspace(1e-6, 40.0, 4000)])
-        heights = skewnorm.logpdf(z[:, None] - steps, self.shape)
-        top = heights.max(1, keepdims=True)
-        area = np.trapezoid(np.exp(heights - top), steps, axis=1)
-        return np.asarray(np.maximum(-(np.log(area) + top[:, 0]) / math.log(2), 0.0))
 
 
 @dataclass(frozen=True)
@@ -96,18 +72,22 @@ def exposure_by_listing(space: Array, planted: Array) -> Array:
     return np.asarray(math.log2(len(space)) - np.log2(ranks))
 
 
-def fit(sample: Array) -> SkewNormalFit:
-    """The distribution of a sample of -log p, by maximum likelihood."""
+def fit(sample: Array) -> Any:
+    """The skew-normal distribution of a sample of -log p, by maximum likelihood."""
     centre, spread = float(sample.mean()), float(sample.std())
     if spread < 1e-9 * max(1.0, abs(centre)):
         # All sentences are equally likely: any narrow distribution says so.
-        return SkewNormalFit(0.0, centre, 1e-6 * max(1.0, abs(centre)), 0.0)
+        return skewnorm(0.0, centre, 1e-6 * max(1.0, abs(centre)))
     z = (sample - centre) / spread
     # The likelihood has a stationary point at shape 0; moments give a start away from it.
     start = float(np.clip(np.mean(z**3), -0.9, 0.9))
-    shape, location, scale = map(float, skewnorm.fit(z, 4 * start or 0.1))
-    p_value = float(kstest(z, skewnorm(shape, location, scale).cdf).pvalue)
-    return SkewNormalFit(shape, centre + spread * location, spread * scale, p_value)
+    shape, location, scale = skewnorm.fit(z, 4 * start or 0.1)
+    return skewnorm(shape, centre + spread * location, spread * scale)
+
+
+def exposure_by_fit(law: Any, nats: Array) -> Array:
+    """Exposure in bits of sentences with these -log p, given the distribution of the space."""
+    return np.asarray(np.maximum(-law.logcdf(nats) / math.log(2), 0.0))
 
 
 def exposures(
@@ -127,10 +107,11 @@ def exposures(
         fills = np.arange(pattern.space) if listed else random.integers(0, pattern.space, SAMPLE)
         space = row_nats(pattern.rows(tokenizer, fills))
         never = space[~np.isin(fills, planted)]
-        law = fit(never if len(never) <= SAMPLE else random.choice(never, SAMPLE, replace=False))
-        most = math.log2(pattern.space)
-        fitted = np.minimum(law.exposure(nats), most)
+        sample = never if len(never) <= SAMPLE else random.choice(never, SAMPLE, replace=False)
+        law, most = fit(sample), math.log2(pattern.space)
+        p_value = float(kstest(sample, law.cdf).pvalue)
+        fitted = np.minimum(exposure_by_fit(law, nats), most)
         bits = exposure_by_listing(space, space[planted]) if listed else fitted
         for canary, one, other in zip(own, bits.tolist(), fitted.tolist(), strict=True):
-            found[canary] = Exposure(canary, one, other, most, listed, law.p_value)
+            found[canary] = Exposure(canary, one, other, most, listed, p_value)
     return tuple(found[canary] for canary in canaries)

@@ -17,10 +17,10 @@ from functools import cached_property
 
 import numpy as np
 
-from privet.core.errors import PrivetError
+from privet.core.errors import PrivetError, refuse_if
 from privet.data.dataset import Array
-from privet.data.schema import PAD, split_words
-from privet.language.models.tokens import END, Tokenizer, padded
+from privet.data.schema import PAD, padded, split_words
+from privet.language.models.tokens import END, Tokenizer
 
 # 64 of them: six bits.
 NAMES = tuple(
@@ -114,11 +114,11 @@ class Pattern:
                 f"The canary '{self.text}' has nothing random in it: write # for a digit and @ for "
                 "a name."
             )
-        if not 10 <= self.space < 2**62:
-            raise PrivetError(
-                f"The canary '{self.text}' can become {self.space} sentences: take 10 or more, and "
-                "at most 18 digits."
-            )
+        refuse_if(
+            not 10 <= self.space < 2**62,
+            f"The canary '{self.text}' can become {self.space} sentences: take 10 or more, and "
+            "at most 18 digits.",
+        )
 
     @cached_property
     def words(self) -> list[str]:
@@ -174,17 +174,17 @@ class Pattern:
                 tuple(tokenizer.require(value, f"canary '{self.text}', in its word"))
                 for value in SLOTS.get(word, (word,))
             ]
-            if len(set(codes)) < len(codes):
-                raise PrivetError(
-                    f"The canary '{self.text}' cannot be represented: two of its values are the "
-                    "same to the tokenizer."
-                )
-        size = self.rows(tokenizer, np.array([0, self.space - 1])).shape[1]
-        if size > longest + 1:
-            raise PrivetError(
-                f"The canary '{self.text}' has {size - 1} tokens, and the model reads {longest}: "
-                "shorten it, or set longest."
+            refuse_if(
+                len(set(codes)) < len(codes),
+                f"The canary '{self.text}' cannot be represented: two of its values are the "
+                "same to the tokenizer.",
             )
+        size = self.rows(tokenizer, np.array([0, self.space - 1])).shape[1]
+        refuse_if(
+            size > longest + 1,
+            f"The canary '{self.text}' has {size - 1} tokens, and the model reads {longest}: "
+            "shorten it, or set longest.",
+        )
 
 
 @dataclass(frozen=True)
@@ -223,10 +223,10 @@ class CanaryPlan:
         """Canaries over patterns and authors in turn; no two are the same sentence."""
         if not self.count:
             return []
-        if not self.repeats or min(self.repeats) < 0:
-            raise PrivetError(
-                "Say how often canaries are planted, such as 1,4,16; never less than 0 times."
-            )
+        refuse_if(
+            not self.repeats or min(self.repeats) < 0,
+            "Say how often canaries are planted, such as 1,4,16; never less than 0 times.",
+        )
         random, patterns = np.random.default_rng([seed, 4]), self.patterns
         authors, total = random.permutation(authors), self.count * len(self.repeats)
         needed = -(-total // len(patterns))
@@ -243,11 +243,11 @@ class CanaryPlan:
 
 
 def _distinct_fills(pattern: Pattern, needed: int, random: np.random.Generator) -> Array:
-    if needed > pattern.space:
-        raise PrivetError(
-            f"The canary '{pattern.text}' has {pattern.space} sentences, and {needed} different "
-            "ones are needed: give it more digits."
-        )
+    refuse_if(
+        needed > pattern.space,
+        f"The canary '{pattern.text}' has {pattern.space} sentences, and {needed} different "
+        "ones are needed: give it more digits.",
+    )
     if pattern.space <= 100_000:
         return random.permutation(pattern.space)
     return random.permutation(np.unique(random.integers(0, pattern.space, 4 * needed)))

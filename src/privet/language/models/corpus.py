@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from privet.core.errors import PrivetError
+from privet.core.errors import PrivetError, refuse_if
 from privet.data.dataset import Array, Dataset
 from privet.data.schema import PAD
 from privet.data.schema_file import read_layout
@@ -111,18 +111,21 @@ def build_corpus(
 ) -> Corpus:
     """The corpus in `data`, whose authors are the people of the data or, where there are none, the
     column `author`; at most `authors` of each side."""
-    if data.modality != "text":
-        raise PrivetError(
-            f"A language model learns from texts, and {data.name} holds {data.modality} records."
-        )
-    if authors is not None and authors < 2:
-        raise PrivetError(f"--authors {authors} leaves nobody to be told apart: take 2 or more.")
+    refuse_if(
+        data.modality != "text",
+        f"A language model learns from texts, and {data.name} holds {data.modality} records.",
+    )
+    refuse_if(
+        authors is not None and authors < 2,
+        f"--authors {authors} leaves nobody to be told apart: take 2 or more.",
+    )
     codes, part = _authors(data, author, seed)
     texts = data.records[data.rows]
     filled = np.array([text is not None and bool(words_of(text)) for text in texts], dtype=bool)
     filled &= codes >= 0
-    if not filled.any():
-        raise PrivetError(f"All texts of {data.name} are empty: there is nothing to learn from.")
+    refuse_if(
+        not filled.any(), f"All texts of {data.name} are empty: there is nothing to learn from."
+    )
     used = np.flatnonzero(filled)
     codes, side = np.unique(codes[used], return_inverse=True)[1], np.array([0, 1, 2, 2])[part[used]]
     drawn = np.isin(codes, _draw_authors(codes, side, authors, seed))
@@ -178,20 +181,20 @@ def _authors(data: Dataset, name: str, seed: int) -> tuple[Array, Array]:
     parts = np.asarray(data.part_of)
     if not name and data.person is not None:
         return np.asarray(data.person), parts
-    if not name and "author" not in data.attributes:
-        raise PrivetError(
-            f"{data.name} does not say who wrote a text: name the column with --author, or as "
-            "person in a --schema file."
-        )
+    refuse_if(
+        not name and "author" not in data.attributes,
+        f"{data.name} does not say who wrote a text: name the column with --author, or as "
+        "person in a --schema file.",
+    )
     column = data.labels[data.attribute(name or "author").name]
     missing = column < 0 if column.dtype.kind in "iu" else ~np.isfinite(column)
     codes = np.where(missing, -1, np.unique(column, return_inverse=True)[1])
     if data.person is not None and _one_value_each(codes, parts):
         return codes, parts
-    if len(np.unique(codes[codes >= 0])) < 2:
-        raise PrivetError(
-            f"All texts of {data.name} are by one author: there is nobody to tell them from."
-        )
+    refuse_if(
+        len(np.unique(codes[codes >= 0])) < 2,
+        f"All texts of {data.name} are by one author: there is nobody to tell them from.",
+    )
     return codes, assign(len(codes), codes, None, seed)[0]
 
 
@@ -201,16 +204,16 @@ def _one_value_each(codes: Array, values: Array) -> bool:
 
 
 def _check_size(name: str, authors: int, known_roles: Array) -> None:
-    if authors < 2:
-        raise PrivetError(
-            f"The fit part of {name} has {authors} authors, and a model that must not tell authors "
-            "apart needs 2 or more."
-        )
-    if not (known_roles == ROLES.index("test")).any():
-        raise PrivetError(
-            f"Every author in {name} has one text: at least two by somebody are needed, one of "
-            "them to be kept back."
-        )
+    refuse_if(
+        authors < 2,
+        f"The fit part of {name} has {authors} authors, and a model that must not tell authors "
+        "apart needs 2 or more.",
+    )
+    refuse_if(
+        not (known_roles == ROLES.index("test")).any(),
+        f"Every author in {name} has one text: at least two by somebody are needed, one of "
+        "them to be kept back.",
+    )
 
 
 def _draw_authors(codes: Array, side: Array, authors: int | None, seed: int) -> Array:

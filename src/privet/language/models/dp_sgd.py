@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from privet.core.errors import PrivetError, missing_extra
+from privet.core.errors import PrivetError, missing_extra, refuse_if
 from privet.core.progress import bar
 from privet.data.dataset import Array
 from privet.data.schema import PAD
@@ -166,11 +166,11 @@ def _resumed(
     if not (run.resume and run.checkpoint and run.checkpoint.exists()):
         return 0, []
     tensors, meta = checkpoint.load(run.checkpoint)
-    if meta["identity"] != identity:
-        raise PrivetError(
-            f"The checkpoint in {run.folder} was made with other settings or data; repeat those, "
-            "or leave out --resume."
-        )
+    refuse_if(
+        meta["identity"] != identity,
+        f"The checkpoint in {run.folder} was made with other settings or data; repeat those, "
+        "or leave out --resume.",
+    )
     checkpoint.restore_modules(tensors, dict(model.named_children()))
     checkpoint.restore_optimiser(tensors, "model", optimiser)
     return meta["round"], meta["history"]

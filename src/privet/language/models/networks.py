@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.core.errors import PrivetError, unknown
+from privet.core.errors import refuse_if, unknown
 from privet.data.dataset import Array
 from privet.data.schema import PAD
 from privet.language.models.settings import Settings
@@ -86,11 +86,11 @@ class GPT(LanguageModel):
     def __init__(self, settings: Settings, vocabulary: int, lstm: Any = None) -> None:
         super().__init__(settings, vocabulary)
         width = settings.width
-        if width % _heads(width):
-            raise PrivetError(
-                f"A width of {width} cannot be divided among {_heads(width)} heads: take a "
-                "multiple of 64."
-            )
+        refuse_if(
+            width % _heads(width),
+            f"A width of {width} cannot be divided among {_heads(width)} heads: take a "
+            "multiple of 64.",
+        )
         self.place = nn.Embedding(settings.longest + 1, width)
         self.blocks = nn.ModuleList(_Block(width, settings.dropout) for _ in range(settings.layers))
         self.norm = nn.LayerNorm(width)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from privet.core.errors import PrivetError, unknown
+from privet.core.errors import PrivetError, refuse_if, unknown
 from privet.core.settings import settings_from_words
 
 REGULARIZERS = ("none", "adversarial", "triplet", "dp")
@@ -29,16 +29,16 @@ class PrivacyBudget:
     steps: int
 
     def __post_init__(self) -> None:
-        if not 0 < self.epsilon < math.inf:
-            raise PrivetError(
-                f"An epsilon of {self.epsilon:g} cannot be spent: give a number above 0, such as "
-                "--epsilon 8."
-            )
-        if not 0 < self.delta < 1:
-            raise PrivetError(
-                f"A delta of {self.delta:g} is not a small probability: take about one in ten "
-                "times as many as there are texts."
-            )
+        refuse_if(
+            not 0 < self.epsilon < math.inf,
+            f"An epsilon of {self.epsilon:g} cannot be spent: give a number above 0, such as "
+            "--epsilon 8.",
+        )
+        refuse_if(
+            not 0 < self.delta < 1,
+            f"A delta of {self.delta:g} is not a small probability: take about one in ten "
+            "times as many as there are texts.",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,14 +82,14 @@ class Settings:
         if self.regularizer not in REGULARIZERS:
             raise unknown("regularizer", self.regularizer, REGULARIZERS)
         for name in ("vocabulary", "longest", "width", "layers", "epochs", "batch", "lr", "clip"):
-            if not getattr(self, name) > 0:
-                raise PrivetError(
-                    f"The setting {name} must be above 0, and {getattr(self, name)} is not."
-                )
-        if not 0 <= self.dropout < 1 or not 0 <= self.weight < math.inf or self.margin < 0:
-            raise PrivetError(
-                "Dropout lies between 0 and 1, and neither weight nor margin is below 0."
+            refuse_if(
+                not getattr(self, name) > 0,
+                f"The setting {name} must be above 0, and {getattr(self, name)} is not.",
             )
+        refuse_if(
+            not 0 <= self.dropout < 1 or not 0 <= self.weight < math.inf or self.margin < 0,
+            "Dropout lies between 0 and 1, and neither weight nor margin is below 0.",
+        )
         if self.regularizer == "dp":
             self.budget(1)
 
@@ -99,12 +99,14 @@ class Settings:
     ) -> Settings:
         """Settings from what a user gave: options that are None keep their default, and then come
         `assignments` such as "width=128"."""
-        if options.get("weight") is not None and regularizer not in ("adversarial", "triplet"):
-            raise PrivetError(
-                f"--weight is for adversarial and triplet: the regulariser {regularizer} has none."
-            )
-        if options.get("epsilon") is not None and regularizer != "dp":
-            raise PrivetError("--epsilon is for --regularizer dp.")
+        refuse_if(
+            options.get("weight") is not None and regularizer not in ("adversarial", "triplet"),
+            f"--weight is for adversarial and triplet: the regulariser {regularizer} has none.",
+        )
+        refuse_if(
+            options.get("epsilon") is not None and regularizer != "dp",
+            "--epsilon is for --regularizer dp.",
+        )
         given = {name: value for name, value in options.items() if value is not None}
         return Settings(regularizer=regularizer, **given).updated(assignments)
 

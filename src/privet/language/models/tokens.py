@@ -14,11 +14,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
-from privet.core.errors import PrivetError, missing_extra, unknown
-from privet.data.dataset import Array
-from privet.data.schema import PAD, UNKNOWN, split_words
+from privet.core.errors import PrivetError, missing_extra, refuse_if, unknown
+from privet.data.schema import UNKNOWN, split_words
 
 # Stands before and after every text.
 END = 2
@@ -174,19 +171,10 @@ def tokenizer_from_json(value: dict[str, Any]) -> Tokenizer:
     """The tokenizer that `to_json` wrote."""
     if value["kind"] == WordTokenizer.kind:
         return WordTokenizer(value["words"])
-    if "bpe" not in value:
-        raise PrivetError("This model splits words as an earlier version did: train it again.")
-    return SubwordTokenizer(_library().Tokenizer.from_str(json.dumps(value["bpe"])))
-
-
-def padded(lines: Sequence[Sequence[int]]) -> Array:
-    """Sequences as rows of one array, filled up with PAD."""
-    lengths = np.fromiter((len(line) for line in lines), dtype=np.int64, count=len(lines))
-    ids = np.full((len(lines), int(lengths.max(initial=1))), PAD, dtype=np.int64)
-    ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.fromiter(
-        (code for line in lines for code in line), dtype=np.int64
+    refuse_if(
+        "bpe" not in value, "This model splits words as an earlier version did: train it again."
     )
-    return ids
+    return SubwordTokenizer(_library().Tokenizer.from_str(json.dumps(value["bpe"])))
 
 
 def _learnable(text: str) -> list[str]:

@@ -18,7 +18,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import nn
 
-from privet.core.errors import PrivetError
+from privet.core.errors import PrivetError, refuse_if
 from privet.core.files import results_folder, write_bytes, write_text
 from privet.core.version import __version__
 from privet.data.dataset import Array
@@ -151,11 +151,11 @@ def train_to(
     with results_folder(folder):
         run = Run(folder, resume, device, rounds_between=checkpoint_rounds)
         assert run.checkpoint is not None
-        if not resume and run.checkpoint.exists():
-            raise PrivetError(
-                f"{folder} holds a checkpoint of unfinished work: go on with --resume, or remove "
-                "it first."
-            )
+        refuse_if(
+            not resume and run.checkpoint.exists(),
+            f"{folder} holds a checkpoint of unfinished work: go on with --resume, or remove "
+            "it first.",
+        )
         trained = train_model(corpus, settings, planted, tokenizer=tokenizer, run=run)
         trained.card["command"] = command
         trained.save(folder)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privet.auditing.audit import audit
-from privet.core.errors import PrivetError
+from privet.core.errors import PrivetError, refuse_if
 from privet.core.files import replacing, results_folder, writable_folder, write_text
 from privet.data.dataset import Dataset
 from privet.data.schema import split_words
@@ -92,16 +92,16 @@ def private_words(
             that describes the columns.
         options: Further arguments of `words_to`.
     """
-    if out is None and audit_folder is None:
-        raise PrivetError(
-            "Say where the private texts go, with --out private.parquet, or where attacks on them "
-            "go, with --audit FOLDER."
-        )
+    refuse_if(
+        out is None and audit_folder is None,
+        "Say where the private texts go, with --out private.parquet, or where attacks on them "
+        "go, with --audit FOLDER.",
+    )
     if out is not None:
-        if len(epsilons) > 1:
-            raise PrivetError(
-                "Texts are written with one --epsilon: several are for --audit without --out."
-            )
+        refuse_if(
+            len(epsilons) > 1,
+            "Texts are written with one --epsilon: several are for --audit without --out.",
+        )
         epsilon, found = words_to(out, texts, vectors, *epsilons, **options)
         epsilons = [epsilon]
         if found is not None:
@@ -142,17 +142,17 @@ def words_to(
         seed: Only to repeat a figure: with it, noise can be taken off again.
         device: cpu, cuda or auto.
     """
-    if (epsilon is None) == (target is None):
-        raise PrivetError(
-            "Say how much noise: either --epsilon 10, or --target stay=0.3 to have one suggested."
-        )
+    refuse_if(
+        (epsilon is None) == (target is None),
+        "Say how much noise: either --epsilon 10, or --target stay=0.3 to have one suggested.",
+    )
     if target is not None:
         read_target(target, draws)
     check_epsilon(START if epsilon is None else epsilon)
-    if out.suffix != ".parquet":
-        raise PrivetError(
-            f"The private texts are written as parquet: --out {out.with_suffix('.parquet')}."
-        )
+    refuse_if(
+        out.suffix != ".parquet",
+        f"The private texts are written as parquet: --out {out.with_suffix('.parquet')}.",
+    )
     table, name, lines = read_texts(texts, column)
     absent = set(keep) - (set(table.schema.names) - {name})
     if absent:
@@ -164,8 +164,7 @@ def words_to(
         vocabulary, found = Vocabulary.read(vectors), None
         words = PrivateWords(vocabulary, START if epsilon is None else epsilon, device)
         codes, lengths = vocabulary.codes(lines)
-        if not len(codes):
-            raise PrivetError(f"The column '{name}' of {texts.name} has no words.")
+        refuse_if(not len(codes), f"The column '{name}' of {texts.name} has no words.")
         if target is not None:
             chosen, found = suggest_epsilon(words, codes, target, min(most, 200), draws, seed or 0)
             words = replace(words, epsilon=chosen)
@@ -206,17 +205,17 @@ def audit_words(
         epsilons: How little noise, one or several.
         attack: What is attacked, and how.
     """
-    if not attack.private:
-        raise PrivetError("Say what must not be readable from the private texts: --private A.")
-    if not epsilons:
-        raise PrivetError("Say how much noise to attack: --epsilon 10, or several, 5,10,20.")
+    refuse_if(
+        not attack.private, "Say what must not be readable from the private texts: --private A."
+    )
+    refuse_if(not epsilons, "Say how much noise to attack: --epsilon 10, or several, 5,10,20.")
     for epsilon in epsilons:
         check_epsilon(epsilon)
     data = load_texts(spec, schema, attack.progress)
-    if data.modality != "text":
-        raise PrivetError(
-            f"{data.name} holds {data.modality} records, and private words are for texts."
-        )
+    refuse_if(
+        data.modality != "text",
+        f"{data.name} holds {data.modality} records, and private words are for texts.",
+    )
     vocabulary = Vocabulary.read(vectors)
     data = without_marks(data, vocabulary)
     with results_folder(folder):
@@ -274,11 +273,11 @@ def _lstm_prior(attack: WordAttack, words: PrivateWords, data: Dataset) -> LSTMP
     if attack.prior == "lstm":
         size, progress = len(words.vocabulary), attack.progress
         return LSTMPrior.learn(codes, lengths, size, device=attack.device, progress=progress)
-    if not Path(attack.prior).is_dir():
-        raise PrivetError(
-            f"--prior {attack.prior} is neither bigrams nor lstm nor a folder that  "
-            "privet lm train  wrote."
-        )
+    refuse_if(
+        not Path(attack.prior).is_dir(),
+        f"--prior {attack.prior} is neither bigrams nor lstm nor a folder that  "
+        "privet lm train  wrote.",
+    )
     return LSTMPrior.read(Path(attack.prior), words.vocabulary, codes, attack.device)
 
 

@@ -31,7 +31,7 @@ import torch
 from scipy.special import gammaincinv
 from torch import Tensor, nn
 
-from privet.core.errors import PrivetError
+from privet.core.errors import refuse_if
 from privet.data.dataset import Array
 from privet.data.schema import PAD, TextSchema
 from privet.data.word_vectors import Vocabulary
@@ -176,11 +176,11 @@ class PrivateWords:
 
 def check_epsilon(epsilon: float) -> None:
     """Raise an error where epsilon is no number above 0."""
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise PrivetError(
-            f"An epsilon of {epsilon:g} is no amount of noise: give a number above 0; the smaller "
-            "it is, the more words change (near 0 every word becomes any word)."
-        )
+    refuse_if(
+        not (math.isfinite(epsilon) and epsilon > 0),
+        f"An epsilon of {epsilon:g} is no amount of noise: give a number above 0; the smaller "
+        "it is, the more words change (near 0 every word becomes any word).",
+    )
 
 
 class _WordsNetwork(nn.Module):

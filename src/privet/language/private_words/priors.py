@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from privet.core.errors import PrivetError
+from privet.core.errors import PrivetError, refuse_if
 from privet.data.dataset import Array
-from privet.data.schema import PAD, UNKNOWN
+from privet.data.schema import PAD, UNKNOWN, padded
 from privet.data.word_vectors import Vocabulary
 from privet.language.models.networks import LSTM, build_network
 from privet.language.models.settings import Settings
-from privet.language.models.tokens import END, FIRST, WordTokenizer, padded
+from privet.language.models.tokens import END, FIRST, WordTokenizer
 from privet.language.models.train import TrainedModel, fit_network
 from privet.nets.device import pick
 from privet.train.game import Run
@@ -125,8 +125,7 @@ class LSTMPrior:
         token[known] = FIRST + np.arange(len(known))
         texts = np.split(token[codes], np.cumsum(lengths)[:-1])
         lines = [[END, *text[: settings.longest - 1], END] for text in texts if len(text)]
-        if len(lines) < 2:
-            raise PrivetError("There are no texts that a language model could be learned from.")
+        refuse_if(len(lines) < 2, "There are no texts that a language model could be learned from.")
         ids, held_out = padded(lines), np.arange(len(lines)) % 20 == 1
         torch.manual_seed(settings.seed)
         network = build_network(settings, FIRST + len(known))

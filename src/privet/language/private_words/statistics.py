@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from privet.core.errors import PrivetError
+from privet.core.errors import refuse_if
 from privet.data.dataset import Array
 from privet.data.word_vectors import Vocabulary
 from privet.language.private_words.mechanism import PrivateWords, check_epsilon, unit_noise
@@ -90,8 +90,9 @@ def word_statistics(
 ) -> WordStatistics:
     """Statistics of the most frequent known words among `codes`, at most `most` of them."""
     frequent, count = most_frequent(codes, most)
-    if not len(frequent):
-        raise PrivetError("The texts have no words with a vector: nothing can be said about them.")
+    refuse_if(
+        not len(frequent), "The texts have no words with a vector: nothing can be said about them."
+    )
     vocabulary, shape = words.vocabulary, (len(frequent), draws)
     became = words.change(np.repeat(frequent, draws), seed).reshape(shape)
     noise = unit_noise(len(frequent) * draws, vocabulary.dimension, seed + 1).reshape(*shape, -1)
@@ -175,12 +176,12 @@ def read_target(target: str, draws: int = 100) -> tuple[str, float]:
         wanted = float(value)
     except ValueError:
         wanted = float("nan")
-    if not low < wanted < high:
-        raise PrivetError(
-            f"--target {target} is not a target: say stay=0.3 for a share of words that stay "
-            "themselves, between 0 and 1, or distinct=40 for how many words one becomes in "
-            f"{draws} draws."
-        )
+    refuse_if(
+        not low < wanted < high,
+        f"--target {target} is not a target: say stay=0.3 for a share of words that stay "
+        "themselves, between 0 and 1, or distinct=40 for how many words one becomes in "
+        f"{draws} draws.",
+    )
     return name, wanted
 
 
