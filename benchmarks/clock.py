@@ -75,8 +75,8 @@ def main() -> None:
     watch(
         game.Game, "_optimiser", lambda *_: "optimisers (torch imports its compiler for the first)"
     )
-    watch(checkpoint.Keeper, "save", lambda *_: "checkpoints, copying")
-    watch(checkpoint.Keeper, "__exit__", lambda *_: "checkpoints, waiting for the last")
+    watch(checkpoint.CheckpointWriter, "save", lambda *_: "checkpoints, copying")
+    watch(checkpoint.CheckpointWriter, "__exit__", lambda *_: "checkpoints, waiting for the last")
     watch(checkpoint, "_write", lambda *_: "(meanwhile, in a thread: checkpoints)", aside=True)
     watch(graph, "trace", lambda *_: "ONNX export")
     watch(graph, "check", lambda *_: "ONNX check")

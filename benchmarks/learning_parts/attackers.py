@@ -77,7 +77,7 @@ def part_A(bench: Bench) -> dict[str, Any]:
                 )  # what was learned before is to be learned again
                 for module in RECORDING if pace == "plain" else ():
                     here.enter_context(
-                        mock.patch.object(module, "Replayed", lambda step, _dice=None: step)
+                        mock.patch.object(module, "ReplayedStep", lambda step, _dice=None: step)
                     )
                 bench.wait()
                 start = time.perf_counter()

@@ -20,7 +20,7 @@ from learning_parts.watched import Watched, play
 from learning_parts.works import Work, apart, gap_work, hedge_work, loaded, run_data, tiprdc
 from privet.data.schema import Inputs
 from privet.methods.registry import METHODS
-from privet.train.feed import Batch, Feed, Places
+from privet.train.feed import Batch, Feed, Positions
 from privet.train.game import Game, Phase, Player, Run
 
 
@@ -38,7 +38,7 @@ class Before(Watched):
     there."""
 
     def _draw(
-        self, number: int, player: Player, move: int, orders: dict[str, tuple[int, Places]]
+        self, number: int, player: Player, move: int, orders: dict[str, tuple[int, Positions]]
     ) -> Any:
         return super()._draw(number, player, move, orders).here
 

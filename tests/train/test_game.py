@@ -27,7 +27,7 @@ from privet.train import checkpoint
 from privet.train.checkpoint import like
 from privet.train.feed import Feed
 from privet.train.game import Game, Move, Phase, Player, Run
-from privet.train.step import Recorded, Turn, pace, step
+from privet.train.step import PlainStep, RecordedStep, pace, take_step
 from small import small
 from stopping import resumes_to_the_same
 
@@ -112,7 +112,7 @@ def test_every_player_has_its_own_order_and_a_new_one_every_epoch():
             assert batch == order[move % per_epoch * 8 :][:8].tolist(), (name, move)
 
 
-def _turn(seed: int = 3) -> tuple[Turn, nn.Module]:
+def _plain_step(seed: int = 3) -> tuple[PlainStep, nn.Module]:
     torch.manual_seed(seed)
     net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.3), nn.Linear(8, 1))
 
@@ -120,7 +120,7 @@ def _turn(seed: int = 3) -> tuple[Turn, nn.Module]:
         loss = net(batch.x + torch.randn_like(batch.x)).square().mean()
         return Move(loss, {"loss": loss, "labels": batch.labels["i"].float().mean()})
 
-    return Turn(objective, [net], [torch.optim.Adam(net.parameters(), lr=0.05)]), net
+    return PlainStep(objective, [net], [torch.optim.Adam(net.parameters(), lr=0.05)]), net
 
 
 @pytest.mark.parametrize("way", ["recorded", "weighed", "not compiled"])
@@ -134,10 +134,10 @@ def test_a_recorded_turn_moves_as_a_plain_one(way, monkeypatch, capfd):
         return raises
 
     monkeypatch.setattr(torch, "compile", broken)
-    (plain, one), (turn, other) = _turn(), _turn()
-    recorded = Recorded(
+    (plain, one), (turn, other) = _plain_step(), _plain_step()
+    recorded = RecordedStep(
         turn,
-        turns=10**9,
+        steps=10**9,
         mode="default" if way == "not compiled" else None,
         weighs=way == "weighed",
     )
@@ -155,15 +155,15 @@ def test_a_recorded_turn_moves_as_a_plain_one(way, monkeypatch, capfd):
 @pytest.mark.parametrize("word", ["fast", "recorded:default", "compiled:fastest"])
 def test_an_unknown_pace_is_refused(word):
     with pytest.raises(PrivetError):
-        pace(word, _turn()[0], steady=True, turns=100, device=CPU)
+        pace(word, _plain_step()[0], steady=True, steps=100, device=CPU)
 
 
 def test_only_a_steady_phase_on_a_gpu_is_recorded():
-    turn, gpu = _turn()[0], torch.device("cuda")
-    assert pace("recorded", turn, steady=True, turns=9, device=CPU) is turn
-    assert pace("recorded", turn, steady=False, turns=9, device=gpu) is turn
-    assert pace("auto", turn, steady=True, turns=9, device=gpu) is turn
-    assert isinstance(pace("auto", turn, steady=True, turns=900, device=gpu), Recorded)
+    turn, gpu = _plain_step()[0], torch.device("cuda")
+    assert pace("recorded", turn, steady=True, steps=9, device=CPU) is turn
+    assert pace("recorded", turn, steady=False, steps=9, device=gpu) is turn
+    assert pace("auto", turn, steady=True, steps=9, device=gpu) is turn
+    assert isinstance(pace("auto", turn, steady=True, steps=900, device=gpu), RecordedStep)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="recording needs a GPU")
@@ -209,7 +209,7 @@ def test_the_benchmarks_reference_plays_the_same_game():
     theirs = {k: float(v) for k, v in reference.step(batch.x, batch.labels["u"]).items()}
     assert theirs == pytest.approx({k: fused[k] for k in theirs}, rel=1e-4)
     for player in networks.play(1, method.lr, fused=False).players:
-        Turn(
+        PlainStep(
             player.objective,
             [player.module],
             [torch.optim.Adam(player.module.parameters(), lr=player.lr)],
@@ -322,7 +322,7 @@ def test_gradients_have_their_parameters_layout(layout):
     net, optimiser = _pictures_net()
     x = torch.randn(6, 1, 8, 8).contiguous(memory_format=layout)
     wanted = torch.autograd.grad(net(x).square().mean(), list(net.parameters()))
-    step(net(x).square().mean(), [net], [optimiser])
+    take_step(net(x).square().mean(), [net], [optimiser])
     for parameter, gradient in zip(net.parameters(), wanted, strict=True):
         assert parameter.grad.stride() == parameter.stride() and torch.equal(
             parameter.grad, gradient
@@ -342,16 +342,16 @@ def test_a_restored_optimiser_has_its_parameters_layout_and_goes_on_as_before(tm
     (net, optimiser), (other, again) = _pictures_net(), _pictures_net()
     x = torch.randn(6, 1, 8, 8).contiguous(memory_format=torch.channels_last)
     for _ in range(3):
-        step(net(x).square().mean(), [net], [optimiser])
-    with checkpoint.Keeper(beside) as keeper:
+        take_step(net(x).square().mean(), [net], [optimiser])
+    with checkpoint.CheckpointWriter(beside) as keeper:
         keeper.save(tmp_path / "c", {"a": net}, {"a": optimiser}, {"round": 3})
-        step(net(x).square().mean(), [net], [optimiser])  # what is saved is how it stood
+        take_step(net(x).square().mean(), [net], [optimiser])  # what is saved is how it stood
     tensors, meta = checkpoint.load(tmp_path / "c")
     checkpoint.restore_modules(tensors, {"a": other})
     checkpoint.restore_optimiser(tensors, "a", again)
     assert meta == {"round": 3}
     assert _layouts(again) == _layouts(optimiser) == [(p.stride(),) * 2 for p in other.parameters()]
-    step(other(x).square().mean(), [other], [again])
+    take_step(other(x).square().mean(), [other], [again])
     assert all(
         torch.equal(a, b)
         for a, b in zip(net.state_dict().values(), other.state_dict().values(), strict=True)
@@ -387,7 +387,7 @@ def test_a_gpu_goes_on_from_a_checkpoint_of_pictures(tmp_path):
 
 @pytest.mark.parametrize("beside", [False, True])
 def test_what_cannot_be_written_is_said(tmp_path, beside):
-    with pytest.raises(OSError), checkpoint.Keeper(beside) as keeper:
+    with pytest.raises(OSError), checkpoint.CheckpointWriter(beside) as keeper:
         keeper.save(tmp_path / "gone" / "c", {"a": nn.Linear(4, 1)}, {}, {})
 
 

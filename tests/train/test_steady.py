@@ -23,7 +23,7 @@ from privet import METHODS, Run
 from privet.methods.tiprdc import MAIN_STREAM, TIPRDC, TIPRDCNetworks
 from privet.train.feed import Batch, Feed
 from privet.train.game import Game, Phase
-from privet.train.step import Turn
+from privet.train.step import PlainStep
 from small import small
 
 RECORDED = 5
@@ -72,7 +72,7 @@ class NothingReadBack(TorchDispatchMode):
 class Watched:
     """Makes the moves; holds what was recorded in one of them against all that follow."""
 
-    def __init__(self, turn: Turn, game: Game, name: str, seen: dict[str, int]) -> None:
+    def __init__(self, turn: PlainStep, game: Game, name: str, seen: dict[str, int]) -> None:
         self.turn, self.game, self.name, self.seen = turn, game, name, seen
         self.moves, self.replay = 0, None
 
@@ -123,7 +123,7 @@ def played(
     """How many moves of each player were held against its recording; and the phases there were."""
     seen: dict[str, int] = {}
     phases: set[str] = set()
-    real = Game._turns
+    real = Game._steps
 
     def watched(game: Game, phase: Phase, *given: Any) -> Any:
         turns = real(game, phase, *given)
@@ -135,7 +135,7 @@ def played(
             for player, turn in turns.items()
         }
 
-    monkeypatch.setattr(Game, "_turns", watched)
+    monkeypatch.setattr(Game, "_steps", watched)
     # On a CPU torch's own looks at the values first.
     monkeypatch.setattr(
         torch.nn.functional,

@@ -40,7 +40,7 @@ from privet.nets.convolutions import prepare
 from privet.nets.device import place, precision
 from privet.nets.sequences import present
 from privet.release.release import Release
-from privet.train.cuda_graph import Replayed, adamw, descend, set_rate
+from privet.train.cuda_graph import ReplayedStep, adamw, descend, set_rate
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Reconstruction(ABC):
             descend(self.loss(made.float(), x, view), optimiser)
 
         varies = None in view.shape or schema.modality == "text"
-        step = learn if varies else Replayed(learn)
+        step = learn if varies else ReplayedStep(learn)
         best, first = BestState(net), measures_of(schema)[0]
         with bar(f"rebuilding: {self.title}", epochs, progress) as tick:
             for epoch in range(epochs):

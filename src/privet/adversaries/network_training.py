@@ -24,7 +24,7 @@ from privet.adversaries.adversary import (
 from privet.adversaries.released import Released, View
 from privet.data.dataset import Array, Attribute
 from privet.nets.device import place, precision
-from privet.train.cuda_graph import Replayed, adamw, descend, set_rate
+from privet.train.cuda_graph import ReplayedStep, adamw, descend, set_rate
 
 
 class Schedule(NamedTuple):
@@ -179,7 +179,7 @@ class NetworkAdversary(Adversary):
             descend(loss, optimiser)
 
         # Texts differ in length, and a recorded step needs batches of one shape.
-        step = learn if None in seen.view.shape else Replayed(learn)
+        step = learn if None in seen.view.shape else ReplayedStep(learn)
         truth, best = select.labels(attribute.name), BestState(net)
         for epoch in range(epochs):
             net.train()

@@ -27,7 +27,7 @@ from privet.adversaries.whitening import Transform, whitening
 from privet.data.dataset import Array
 from privet.evidence.figures import Figure, People
 from privet.evidence.intervals import clopper_pearson
-from privet.train.cuda_graph import Replayed, adamw, descend, set_rate
+from privet.train.cuda_graph import ReplayedStep, adamw, descend, set_rate
 
 # People with two records that a measure needs to be learned from, and as many others to be chosen
 # on.
@@ -333,7 +333,7 @@ def _embedding(
 
     select_features = start(finite(select.vectors()))[0]
     best = BestState(net, _reciprocal_rank(embed, select_features, select, seed))
-    step = Replayed(learn)
+    step = ReplayedStep(learn)
     for epoch in range(epochs):
         if attack.fresh_noise and epoch % math.ceil(epochs / 40) == 0:
             features = start(finite(attack.vectors()))[0]

@@ -24,7 +24,7 @@ from privet.adversaries.adversary import Tick, has_label, ranking_score, silent
 from privet.adversaries.network import dropout_mask
 from privet.adversaries.network_training import Schedule, mean_and_deviation, one_cycle
 from privet.data.dataset import Array
-from privet.train.cuda_graph import Replayed
+from privet.train.cuda_graph import ReplayedStep
 
 # Weight of the newest batch in the statistics that are used after training.
 MOMENTUM = 0.1
@@ -332,7 +332,7 @@ def _training(
     dropout: float,
     seed: int,
     total: int,
-) -> tuple[Replayed, Tensor]:
+) -> tuple[ReplayedStep, Tensor]:
     """A step of training, which takes vectors, their rows and a line of the plan; and the plan of
     all steps."""
     rates = like.new_tensor([[member.lr] for member in members])
@@ -351,7 +351,7 @@ def _training(
         optimiser.step(grad, line)
 
     plan = optimiser.plan([one_cycle((done + 1) / total) for done in range(total)])
-    return Replayed(learn, random), plan
+    return ReplayedStep(learn, random), plan
 
 
 def _losses(

@@ -1,7 +1,7 @@
 """`privet bench`: how fast Privet is, as ratios to named references that take turns with it in the
 same run.
 
-    ratio = seconds of the reference / seconds of ours        (2: twice as fast; 0.9: nine tenths as fast)
+    ratio = seconds of the reference / seconds of ours    (2: ours is twice as fast)
 
 Times say as much about the machine and who else uses it as about the code; a ratio of two things
 that took turns says mostly the latter. `check` compares ratios with stored ones, never times.

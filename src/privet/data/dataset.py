@@ -103,8 +103,8 @@ class Dataset:
         return Splits(*(self.part(name) for name in PARTS))
 
     def fit_as_attack(self) -> Dataset:
-        """The same data with the people of *fit* in *attack*: for records that are already released,
-        where nothing is learned on *fit*."""
+        """The same data with the people of *fit* in *attack*: for records that are already
+        released, where nothing is learned on *fit*."""
         parts = np.where(self.part_of == PARTS.index("fit"), PARTS.index("attack"), self.part_of)
         return replace(self, part_of=parts.astype(self.part_of.dtype))
 

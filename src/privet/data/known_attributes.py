@@ -71,6 +71,13 @@ class Known:
 
 @dataclass(frozen=True)
 class Given(Schema):
+    """A schema whose records come with attributes that their owner knows.
+
+    Parameters:
+        base: The schema of the records themselves.
+        known: The attributes that stand beside them.
+    """
+
     base: Schema
     known: tuple[Known, ...]
 

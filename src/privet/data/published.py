@@ -12,7 +12,7 @@ from privet.data.schema_file import Layout
 def open_folder(
     name: str, place: str | Path, layout: Layout, needed: tuple[str, ...]
 ) -> tuple[Path, list[Path]]:
-    """The folder of a data set and the files needed of it, or a sentence that says what is missing."""
+    """The folder of a data set and the files needed of it, or a sentence about what is missing."""
     if not str(place):
         raise PrivetError(f"Say where the data set lies on this machine, as in {name}:DIR.")
     folder = Path(place).expanduser()

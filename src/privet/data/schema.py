@@ -41,6 +41,8 @@ class Inputs:
 
 
 class Schema(ABC):
+    """How raw records of one kind become the input of a network."""
+
     modality: ClassVar[Modality]
     dtype: ClassVar[str]
 
@@ -102,6 +104,8 @@ class Schema(ABC):
 
 @dataclass(frozen=True)
 class ImageSchema(Schema):
+    """Pictures as bytes of a known size."""
+
     channels: int
     height: int
     width: int
@@ -132,6 +136,8 @@ class ImageSchema(Schema):
 
 @dataclass(frozen=True)
 class SignalSchema(Schema):
+    """Windows of numbers over channels and time, standardised by channel."""
+
     channels: int
     time: int
     mean: tuple[float, ...]
@@ -184,6 +190,12 @@ class Column:
 
 @dataclass(frozen=True)
 class TableSchema(Schema):
+    """Rows: numbers standardised, categories as zeros and ones.
+
+    Parameters:
+        columns: The columns that are input, in order.
+    """
+
     columns: tuple[Column, ...]
     modality: ClassVar[Modality] = "table"
     dtype: ClassVar[str] = "float32"

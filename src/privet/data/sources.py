@@ -58,7 +58,7 @@ def load(
     'binary'
     >>> load("portrait")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    privet.core.errors.PrivetError: There is no data source 'portrait'; did you mean 'portraits'? Known: ...
+    privet.core.errors.PrivetError: There is no data source 'portrait'; did you mean...
     """
     layout = read_layout(schema)
     if isinstance(spec, pd.DataFrame):

@@ -3,8 +3,10 @@ is from it.
 
 A private bit u and a feature x that betrays it. A release may move x by D on average, and the
 adversary knows everything but u:
-    gaussian    x | u ~ N(+-m, s^2), moved by a shift b and noise of deviation g, b^2 + g^2 <= D (squared error),
-    bernoulli   P(x = u) = agree, flipped with probabilities that may depend on (x, u), P(x~ != x) <= D.
+    gaussian    x | u ~ N(+-m, s^2), moved by a shift b and noise of deviation g,
+                b^2 + g^2 <= D (squared error),
+    bernoulli   P(x = u) = agree, flipped with probabilities that may depend on (x, u),
+                P(x~ != x) <= D.
 These are the synthetic cases of generative adversarial privacy (Huang, Kairouz, Chen, Sankar,
 Rajagopal, "Context-aware generative adversarial privacy", Entropy 19(12), 2017).
 """
@@ -137,7 +139,7 @@ def channel_optimum(
     """The channel W(x~ | x, u) that minimises the best adversary's accuracy, as a linear program.
 
     Given P(u, x) as `joint` [u, x] and the cost of every move as `cost` [x, x~]:
-        minimise    sum_x~ t(x~)                                    t(x~) is what the adversary gets right on seeing x~
+        minimise    sum_x~ t(x~)            what the adversary gets right on seeing x~
         subject to  t(x~) >= sum_x P(u, x) W(x~ | x, u)             for every u,
                     sum P(u, x) W(x~ | x, u) cost(x, x~) <= D,      W(. | x, u) a distribution.
     Not `aware`: W may not depend on u, as where a release sees the record alone; then one W(x~ | x)

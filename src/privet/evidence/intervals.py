@@ -16,6 +16,8 @@ from privet.evidence.arrays import Array
 
 
 class Interval(NamedTuple):
+    """Both ends of an interval."""
+
     low: float
     high: float
 

@@ -29,14 +29,14 @@ from privet.data.dataset import Attribute
 from privet.methods.method import Method, Problem
 from privet.nets import plan as nets
 from privet.nets.additive import Additive, add
-from privet.nets.device import Lane
+from privet.nets.device import SideStream
 from privet.release.noise import Noise
 from privet.release.release import Release
 from privet.train.distributed import everyone, everyones, size
 from privet.train.feed import Batch, Feed
 from privet.train.game import Game, Move, Phase, Player, Run
 
-MAIN_STREAM = Lane(torch.device("cpu"))
+MAIN_STREAM = SideStream(torch.device("cpu"))
 """No lane: everything on the main stream."""
 
 
@@ -109,7 +109,7 @@ class TIPRDCNetworks:
         classes = sum(attribute.classes for attribute in self.private)
         self.adversary = plan.classifier(self.shape, classes, method.width)
         self.estimator = plan.estimator(self.shape, classes, method.width)
-        self._lane: Lane | None = None
+        self._lane: SideStream | None = None
 
     def modules(self) -> dict[str, nn.Module]:
         return {
@@ -203,12 +203,12 @@ class TIPRDCNetworks:
         }
         return Move(accused.loss + informed.loss, shown)
 
-    def _beside(self, device: torch.device) -> Lane:
+    def _beside(self, device: torch.device) -> SideStream:
         """For the adversary, whose layers leave much of a GPU idle; none for a compiler, and for
         processes, which speak in turn."""
         if device.type != "cuda" or size() > 1 or torch.compiler.is_compiling():
             return MAIN_STREAM
-        self._lane = self._lane or Lane(device)
+        self._lane = self._lane or SideStream(device)
         return self._lane
 
     @torch.inference_mode()

@@ -20,6 +20,13 @@ FINE = 4096
 
 
 class Additive(nn.Module):
+    """A network with noise added to what it gives, rounded to a grid.
+
+    Parameters:
+        body: The network; its `shape` is that of one released record.
+        scale: Standard deviation of Gaussian noise, or the scale of another law.
+    """
+
     scale: Tensor
 
     def __init__(self, body: nn.Module, scale: float) -> None:

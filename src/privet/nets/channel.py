@@ -1,7 +1,9 @@
 """Channels: a record goes in, a record of the same form comes out, in the network's scale.
 
-    autoencoder    made = decoder(standard(encoder(x, u)) + noise xi)     the *encoding* is perturbed, to keep the result plausible
-    shift          made = x + b_u + g xi                                  the form of the Gaussian toy's optimum; b and g learned
+    autoencoder    made = decoder(standard(encoder(x, u)) + noise xi)
+                   the *encoding* is perturbed, to keep the result plausible
+    shift          made = x + b_u + g xi
+                   the form of the Gaussian toy's optimum; b and g learned
     released = x + reach (made - x)
 
 u is there where the schema is `Given`. The code is standardised before noise is added to it: an
@@ -66,6 +68,14 @@ class Spent(NamedTuple):
 
 
 class Channel(nn.Module):
+    """A random channel W(x~ | x, u): it moves a record towards a proposal, as far as a budget
+    allows.
+
+    Parameters:
+        schema: Of the records, with the private attribute beside them where the channel sees it.
+        levels: Columns that are sampled: where each starts, and the values it may take.
+    """
+
     reach: Tensor
 
     def __init__(self, schema: Schema, levels: Sequence[Level] = ()) -> None:
@@ -162,6 +172,14 @@ def _on_the_way(drawn: Tensor) -> Tensor:
 
 
 class Autoencoder(Channel):
+    """A channel whose proposal is made by an encoder and a decoder.
+
+    Parameters:
+        schema, levels: As for Channel.
+        width: Of all layers, relative to the published ones.
+        noise: Standard deviation of noise on the code.
+    """
+
     def __init__(
         self, schema: Schema, width: float = 1.0, noise: float = 0.0, levels: Sequence[Level] = ()
     ) -> None:
@@ -207,7 +225,7 @@ class Autoencoder(Channel):
         )
 
     def _free(self, own: Tensor) -> Tensor:
-        """Places of a row that are not of a sampled column."""
+        """Positions of a row that are not of a sampled column."""
         free = torch.ones(own.shape[1], dtype=torch.bool, device=own.device)
         for place, start in enumerate(self.starts):
             free[start : start + self._values(place).shape[1]] = False
@@ -215,6 +233,8 @@ class Autoencoder(Channel):
 
 
 class Shift(Channel):
+    """A channel that moves records by an amount for each value of the private attribute."""
+
     def __init__(self, schema: Schema, noise: float = 0.0) -> None:
         super().__init__(schema)
         self.known = schema.extra if isinstance(schema, Given) else 0

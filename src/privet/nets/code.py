@@ -1,6 +1,6 @@
 """Codes: a record as a few bounded numbers, for releases that add noise to them and are certified.
 
-    c(x) = tanh((f(x) - mean) / deviation),    mean and deviation of f over the people it was learned from
+    c(x) = tanh((f(x) - mean) / deviation),   mean and deviation of f over the people of *fit*
 
 Standardised before it is squashed, so that no code can collapse to a constant or run off to the
 ends unnoticed.
@@ -27,6 +27,15 @@ REACH = 1 / 16
 
 
 class Code(nn.Module):
+    """A record as `dims` numbers between -1 and 1.
+
+    Parameters:
+        schema: Of the records.
+        dims: How many numbers.
+        width: Of all layers; 1 is the largest.
+        dropout: In training.
+    """
+
     def __init__(self, schema: Schema, dims: int, width: float = 1.0, dropout: float = 0.2) -> None:
         super().__init__()
         self.shape = (dims,)

@@ -14,6 +14,13 @@ from privet.nets.plan import plan
 
 
 class Components(nn.Module):
+    """The leading principal components of a network's features, in standard deviations.
+
+    Parameters:
+        body: Gives the features.
+        dims: How many components.
+    """
+
     mean: Tensor
     axes: Tensor
     deviation: Tensor

@@ -76,7 +76,7 @@ def tried_kernels(device: torch.device) -> Iterator[None]:
         cudnn.benchmark, cudnn.benchmark_limit = before
 
 
-class Leash:
+class RunAheadLimit:
     """Keeps the host at most a few rounds ahead of a GPU: enough to keep it busy, few enough to
     tell how far it is."""
 
@@ -93,7 +93,7 @@ class Leash:
             self._marks.popleft().synchronize()
 
 
-class Lane:
+class SideStream:
     """A stream of a GPU beside the main one, for what must not wait for the work queued there.
     Nothing on a CPU."""
 

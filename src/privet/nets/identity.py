@@ -10,6 +10,12 @@ from privet.data.schema import Schema
 
 
 class Identity(nn.Module):
+    """The raw record.
+
+    Parameters:
+        shape: Of one record.
+    """
+
     def __init__(self, shape: Sequence[int | None]) -> None:
         super().__init__()
         self.shape = tuple(shape)

@@ -1,7 +1,8 @@
 """Local differential privacy of bounded numbers: clipped, scaled to 0..1, Laplace noise on each,
 and back to their own scale.
 
-    v = (clip(f(x), low, high) - low) / (high - low),      z = low + (high - low) * step * round((v + b n) / step)
+    v = (clip(f(x), low, high) - low) / (high - low)
+    z = low + (high - low) * step * round((v + b n) / step)
 
 n is unit Laplace noise, fresh for every number. Two records that differ in one number give any z
 with probabilities within a factor e^(1/b) of each other, and numbers add up (Dwork, McSherry,
@@ -33,6 +34,8 @@ STEPS = 64
 
 
 class Laplace(Additive):
+    """A network with Laplace noise on bounded numbers."""
+
     low: Tensor
     span: Tensor
     grain: Tensor

@@ -10,6 +10,13 @@ from privet.data.schema import Schema
 
 
 class Nearest(nn.Module):
+    """The nearest of a fixed number of records.
+
+    Parameters:
+        size: Numbers in a record.
+        groups: How many records there are to answer with.
+    """
+
     centroids: Tensor
 
     def __init__(self, size: int, groups: int) -> None:

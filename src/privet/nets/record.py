@@ -12,6 +12,12 @@ from privet.nets.convolutions import prepare
 
 
 class Record(nn.Module):
+    """The record in the network's own scale.
+
+    Parameters:
+        shape: Of one record.
+    """
+
     def __init__(self, shape: Sequence[int | None]) -> None:
         super().__init__()
         self.shape = tuple(shape)

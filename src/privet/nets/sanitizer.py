@@ -1,6 +1,9 @@
 """Sanitizers: a record to a record of the same form.
 
-    S(x, noise) = (1 - m) x + m t,      gate m in (0, 1) and replacement t from one network of x and, where it is random, of noise
+    S(x, noise) = (1 - m) x + m t
+
+with a gate m in (0, 1) and a replacement t, both from one network of x and, where it is random, of
+noise.
 
 Pictures stay in [-1, 1], since x and t = tanh(.) do, and no gradient is cut off as by clamping; m
 says how much of each place is replaced. The gate starts nearly shut, so that learning starts from
@@ -39,6 +42,14 @@ _MEAN = {1: F.avg_pool1d, 2: F.avg_pool2d}
 
 
 class Sanitizer(nn.Module):
+    """A record to a record of the same form, with a gate between the two.
+
+    Parameters:
+        schema: Of the records.
+        width: Of all layers; 1 is the largest.
+        stochastic: Whether it takes noise as a second input.
+    """
+
     def __init__(self, schema: Schema, width: float = 1.0, stochastic: bool = False) -> None:
         super().__init__()
         self.shape = schema.shape

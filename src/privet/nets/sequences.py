@@ -42,6 +42,8 @@ class Extractor(nn.Module):
 
 
 class Trunk(nn.Module):
+    """Two LSTM layers that read a text's features to its end."""
+
     def __init__(self, features: int, width: float) -> None:
         super().__init__()
         self.features = scaled(300, width)
@@ -52,6 +54,8 @@ class Trunk(nn.Module):
 
 
 class Classifier(nn.Module):
+    """Features of a text to class scores."""
+
     def __init__(self, shape: Sequence[int | None], outputs: int, width: float = 1.0) -> None:
         super().__init__()
         self.trunk = Trunk(_size(shape), width)

@@ -1,7 +1,7 @@
 """A release of one symbol out of K: the nearest word of a codebook, now and then replaced by a
 symbol drawn at random.
 
-    s(x) = argmin_j |c(x) - b_j|^2,        z = s(x) with probability 1 - flip, else uniform on 1 .. K
+    s(x) = argmin_j |c(x) - b_j|^2,   z = s(x) with probability 1 - flip, else uniform on 1 .. K
 
 Warner, Randomized response: a survey technique for eliminating evasive answer bias, JASA 60 (1965),
 63-69, for K answers as in Kairouz, Bonawitz and Ramage, Discrete distribution estimation under
@@ -36,6 +36,8 @@ class Quantiser(nn.Module):
 
 
 class Symbols(nn.Module):
+    """One symbol out of K, replaced by one drawn at random with probability `flip`."""
+
     flip: Tensor
 
     def __init__(self, body: nn.Module, flip: float) -> None:
@@ -60,5 +62,5 @@ class Symbols(nn.Module):
 def random_symbols(
     schema: Schema, symbols: int, dims: int, flip: float, width: float = 1.0, dropout: float = 0.0
 ) -> Symbols:
-    """One of `symbols` symbols, replaced at random with probability `flip`: what codebook releases."""
+    """One of `symbols` symbols, replaced at random with probability `flip`."""
     return Symbols(Quantiser(Code(schema, dims, width, dropout), symbols), flip)

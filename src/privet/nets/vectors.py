@@ -24,6 +24,8 @@ def layers(plan: Sequence[int], inside: int, width: float) -> tuple[nn.Sequentia
 
 
 class Extractor(nn.Module):
+    """Rows to features."""
+
     def __init__(self, columns: int, width: float = 1.0) -> None:
         super().__init__()
         self.body, out = layers(LIFT, columns, width)
@@ -34,6 +36,8 @@ class Extractor(nn.Module):
 
 
 class Classifier(nn.Module):
+    """Features of a row to class scores."""
+
     def __init__(self, shape: Sequence[int], outputs: int, width: float = 1.0) -> None:
         super().__init__()
         self.trunk, out = layers(TRUNK, shape[0], width)
@@ -44,6 +48,8 @@ class Classifier(nn.Module):
 
 
 class Estimator(nn.Module):
+    """Scores of whether features belong to a row, given the private attribute: TIPRDC's J."""
+
     def __init__(
         self, columns: int, features: Sequence[int], private: int, width: float = 1.0
     ) -> None:
@@ -58,6 +64,8 @@ class Estimator(nn.Module):
 
 
 class Decoder(nn.Module):
+    """Features to a row again."""
+
     def __init__(self, columns: int, features: Sequence[int], width: float = 1.0) -> None:
         super().__init__()
         body, out = layers(LIFT[::-1], features[0], width)

@@ -153,8 +153,8 @@ def tables(
 
 
 def at_once(schema: Schema) -> int:
-    """How many records the graph is given at once: NOISE_BATCH, or a smaller power of two where a record
-    is large."""
+    """How many records the graph is given at once: NOISE_BATCH, or a smaller power of two where a
+    record is large."""
     if schema.modality == "text":
         return NOISE_BATCH
     few = min(NOISE_BATCH, INPUTS // _size(schema.shape))

@@ -18,6 +18,13 @@ from privet.release.runtime import session
 
 
 class Quantised(nn.Module):
+    """An int8 graph as a network.
+
+    Parameters:
+        size: Bytes of the graph.
+        shape: Of one released record.
+    """
+
     graph: Tensor
 
     def __init__(self, size: int, shape: Sequence[int | None]) -> None:

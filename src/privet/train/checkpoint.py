@@ -25,7 +25,7 @@ from privet.core.files import replacing
 CHECKPOINT = "checkpoint.safetensors"
 
 
-class Keeper:
+class CheckpointWriter:
     """Saves, one file after the other. On leaving its block, by whatever way, what was to be saved
     is on disk."""
 
@@ -35,7 +35,7 @@ class Keeper:
         self._thread = ThreadPoolExecutor(1, "privet-checkpoint") if beside else None
         self._last: Future[None] | None = None
 
-    def __enter__(self) -> Keeper:
+    def __enter__(self) -> CheckpointWriter:
         return self
 
     def __exit__(

@@ -21,7 +21,7 @@ from privet.core.progress import console
 WARM = 3
 
 
-class Replayed:
+class ReplayedStep:
     """`step` takes tensors of a batch and gives nothing back. On a CPU, and for batches of another
     shape, it is simply called.
 
@@ -31,7 +31,7 @@ class Replayed:
 
     def __init__(self, step: Callable[..., None], dice: torch.Generator | None = None) -> None:
         self.step, self.dice = step, dice
-        self._turns = 0
+        self._steps = 0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._held: tuple[Tensor, ...] = ()
         self._stream: torch.cuda.Stream | None = None
@@ -47,10 +47,10 @@ class Replayed:
             for held, new in zip(self._held, batch, strict=True):
                 held.copy_(new)
             self._graph.replay()
-        elif self._turns >= WARM and self._fits(batch):
+        elif self._steps >= WARM and self._fits(batch):
             self._record(batch)
         else:
-            self._turns = self._turns + 1 if self._fits(batch) else 1
+            self._steps = self._steps + 1 if self._fits(batch) else 1
             self._held = (
                 self._held if self._fits(batch) else tuple(tensor.clone() for tensor in batch)
             )

@@ -6,11 +6,15 @@ process, up to the order in which floats are summed, because nothing that looks 
 at the end of a process's rows:
 
     gradients          the mean over processes, once per optimiser and step (as DDP does)
-    batch statistics   mean and variance of the whole batch, with their gradient (SyncBatchNorm does this on GPUs only)
-    negatives          x' of the estimator is the next record of the whole batch: outputs are gathered with their gradient, then shifted
-    losses             means over rows, of which all processes have equally many; or of gathered scores and labels (`everyone`), where
-                       missing labels are counted, or codes are compared with each other
-    draws              noise and dropout are drawn for the whole batch, the same everywhere; each process takes its rows
+    batch statistics   mean and variance of the whole batch, with their gradient (SyncBatchNorm
+                       does this on GPUs only)
+    negatives          x' of the estimator is the next record of the whole batch: outputs are
+                       gathered with their gradient, then shifted
+    losses             means over rows, of which all processes have equally many; or of gathered
+                       scores and labels (`everyone`), where missing labels are counted, or codes
+                       are compared with each other
+    draws              noise and dropout are drawn for the whole batch, the same everywhere; each
+                       process takes its rows
     files              written by the first process alone
 
 The objective is the mean over processes of what each computes, and both ways of exchange below send
@@ -39,7 +43,7 @@ from privet.core.errors import PrivetError
 from privet.core.progress import console
 from privet.nets.device import pick
 from privet.train.checkpoint import CHECKPOINT
-from privet.train.feed import Batch, Feed, Places
+from privet.train.feed import Batch, Feed, Positions
 from privet.train.step import Move
 
 # Methods that look across records in the ways above only.
@@ -124,7 +128,7 @@ def everyones(labels: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: everyone(column) for name, column in labels.items()}
 
 
-def batches(feed: Feed, indices: Iterable[Places]) -> Iterator[Batch]:
+def batches(feed: Feed, indices: Iterable[Positions]) -> Iterator[Batch]:
     """This process's rows of every batch."""
     if size() == 1:
         return feed.batches(indices)

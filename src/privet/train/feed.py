@@ -17,7 +17,7 @@ from torch import Tensor
 
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Inputs
-from privet.nets.device import Lane
+from privet.nets.device import SideStream
 
 # Of the free memory of a GPU, how much records may take to stay there.
 SHARE_OF_GPU = 0.3
@@ -42,7 +42,7 @@ _Item = tuple[Batch, torch.cuda.Event | None] | BaseException | None
 
 
 @dataclass(frozen=True)
-class Places:
+class Positions:
     """Positions of records, here and on the device: sent there once, and cut into batches without a
     word from here."""
 
@@ -52,11 +52,19 @@ class Places:
     def __len__(self) -> int:
         return len(self.here)
 
-    def __getitem__(self, part: slice) -> Places:
-        return Places(self.here[part], self.there[part])
+    def __getitem__(self, part: slice) -> Positions:
+        return Positions(self.here[part], self.there[part])
 
 
 class Feed:
+    """Encoded records and their labels, handed out as batches on the device.
+
+    Parameters:
+        inputs: The encoded records, in memory or mapped from disk.
+        labels: One array per attribute, aligned with them.
+        device: Where batches go. Records that fit stay there; others are read ahead in a thread.
+    """
+
     def __init__(self, inputs: Inputs, labels: Mapping[str, Array], device: torch.device) -> None:
         self.inputs, self.device = inputs, device
         self.labels = {
@@ -73,8 +81,8 @@ class Feed:
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def places(self, positions: Array) -> Places:
-        return Places(positions, torch.as_tensor(positions, device=self.device))
+    def places(self, positions: Array) -> Positions:
+        return Positions(positions, torch.as_tensor(positions, device=self.device))
 
     def order(self, positions: Array, size: int, rng: np.random.Generator) -> Array:
         """These positions, in random order already, in the order that an epoch's batches of `size`
@@ -91,9 +99,9 @@ class Feed:
         batches = whole[np.lexsort((self.lengths[whole], group))].reshape(-1, size)
         return rng.permutation(batches).ravel()
 
-    def batch(self, index: Array | Places) -> Batch:
+    def batch(self, index: Array | Positions) -> Batch:
         """The records at these positions; texts are cut to the longest of the batch."""
-        at = index if isinstance(index, Places) else self.places(index)
+        at = index if isinstance(index, Positions) else self.places(index)
         x = (
             self._sent(torch.from_numpy(self.inputs[at.here]))
             if self.resident is None
@@ -114,13 +122,13 @@ class Feed:
             else x.to(self.device)
         )
 
-    def batches(self, indices: Iterable[Array | Places]) -> Iterator[Batch]:
+    def batches(self, indices: Iterable[Array | Positions]) -> Iterator[Batch]:
         """One batch per index; read ahead in a thread where records come from disk."""
         if self.resident is not None:
             yield from map(self.batch, indices)
             return
         ready: queue.Queue[_Item] = queue.Queue(maxsize=2)
-        stop, lane = threading.Event(), Lane(self.device)
+        stop, lane = threading.Event(), SideStream(self.device)
 
         def read() -> None:
             try:

@@ -30,12 +30,12 @@ from torch import Tensor, nn
 from privet.core.errors import PrivetError
 from privet.core.progress import bar
 from privet.data.dataset import Array
-from privet.nets.device import Leash, place, tried_kernels
+from privet.nets.device import RunAheadLimit, place, tried_kernels
 from privet.train import checkpoint
 from privet.train import distributed as parallel
 from privet.train.cuda_graph import set_rate
-from privet.train.feed import Batch, Feed, Places
-from privet.train.step import Move, Recorded, Turn, pace
+from privet.train.feed import Batch, Feed, Positions
+from privet.train.step import Move, PlainStep, RecordedStep, pace
 
 __all__ = ["Game", "Move", "Phase", "Player", "Run"]
 
@@ -43,7 +43,7 @@ __all__ = ["Game", "Move", "Phase", "Player", "Run"]
 Optimisers = Mapping[str, torch.optim.Optimizer]
 # One per player of the phase, by name; a single one under the first player's name where the step is
 # fused.
-Turns = Mapping[str, Turn | Recorded]
+Steps = Mapping[str, PlainStep | RecordedStep]
 
 
 @dataclass(frozen=True)
@@ -112,12 +112,22 @@ class Run:
     pace: str = "auto"
     command: str | None = None
 
+    def is_due(self, seconds: float, rounds: int) -> bool:
+        """Whether to save, so many seconds after the last checkpoint and at the end of this
+        round."""
+        if self.rounds_between is None:
+            return seconds > self.every
+        return rounds % self.rounds_between == 0
+
     @property
     def checkpoint(self) -> Path | None:
+        """The file of the checkpoint."""
         return None if self.folder is None else self.folder / checkpoint.CHECKPOINT
 
 
 class Game:
+    """The training loop: phases of players, played from a seed, with checkpoints."""
+
     def __init__(
         self,
         modules: Mapping[str, nn.Module],
@@ -147,7 +157,7 @@ class Game:
         parallel.agree(self.modules)
         with (
             tried_kernels(self.feed.device),
-            checkpoint.Keeper(self.feed.device.type == "cuda") as self._keeper,
+            checkpoint.CheckpointWriter(self.feed.device.type == "cuda") as self._keeper,
         ):
             for number in range(start_phase, len(self.phases)):
                 self._play_phase(
@@ -164,54 +174,48 @@ class Game:
         for name, optimiser in optimisers.items():
             checkpoint.restore_optimiser(tensors, name, optimiser)
         rounds, per_epoch = self.rounds(phase), self._rounds_per_epoch(phase)
-        turns, leash = self._turns(phase, optimisers, rounds, run), Leash(self.feed.device)
-        shown, saved = time.monotonic(), time.monotonic()
+        steps, ahead = self._steps(phase, optimisers, rounds, run), RunAheadLimit(self.feed.device)
+        shown = saved = time.monotonic()
         figures = dict(self._figures) if start else {}
         with bar(phase.name, rounds, run.progress) as tick:
             batches = self._batches(number, phase, start, rounds)
-            for done in range(start, rounds):
-                torch.manual_seed(_mix(self.seed, number, done))
-                self._set_rate(phase, optimisers, done / rounds)
-                moved = self._round(phase, turns, batches)
-                figures = {
-                    k: v.clone() if k not in figures else torch.lerp(figures[k], v, 0.05)
-                    for k, v in moved.items()
-                }
-                leash.round()
-                if (done + 1) % per_epoch == 0 or done + 1 == rounds:
+            for done in range(start + 1, rounds + 1):
+                torch.manual_seed(_mix(self.seed, number, done - 1))
+                self._set_rate(phase, optimisers, (done - 1) / rounds)
+                figures = _smoothed(figures, self._round(phase, steps, batches))
+                ahead.round()
+                if done % per_epoch == 0 or done == rounds:
                     judged = {k: torch.tensor(v) for k, v in phase.after().items()}
-                    self._remember(phase, (done + 1) / per_epoch, {**figures, **judged})
+                    self._remember(phase, done / per_epoch, {**figures, **judged})
                 now = time.monotonic()
-                if run.progress and (now - shown > 0.5 or done + 1 == rounds):
+                if run.progress and (now - shown > 0.5 or done == rounds):
                     shown = now
-                    tick(done + 1, "  ".join(f"{k} {float(v):.3f}" for k, v in figures.items()))
-                due = (
-                    now - saved > run.every
-                    if run.rounds_between is None
-                    else (done + 1) % run.rounds_between == 0
-                )
-                if run.checkpoint and due:
-                    self._save(run.checkpoint, number, done + 1, optimisers, figures)
+                    tick(done, "  ".join(f"{k} {float(v):.3f}" for k, v in figures.items()))
+                if run.checkpoint and run.is_due(now - saved, done):
+                    self._save(run.checkpoint, number, done, optimisers, figures)
                     saved = time.monotonic()
-        for player in phase.players:
+        self._end_phase(number, steps, run)
+
+    def _end_phase(self, number: int, steps: Steps, run: Run) -> None:
+        for player in self.phases[number].players:
             player.module.zero_grad()
-        for turn in turns.values():
-            turn.end()
+        for step in steps.values():
+            step.end()
         if run.checkpoint and number + 1 < len(self.phases):
             self._save(run.checkpoint, number + 1, 0, {}, {})
 
-    def _round(self, phase: Phase, turns: Turns, batches: Iterator[Batch]) -> dict[str, Tensor]:
+    def _round(self, phase: Phase, steps: Steps, batches: Iterator[Batch]) -> dict[str, Tensor]:
         if phase.fused is not None:
-            return dict(turns[phase.players[0].name](next(batches)))
+            return dict(steps[phase.players[0].name](next(batches)))
         figures: dict[str, Tensor] = {}
         for player in phase.players:
             for _ in range(player.steps):
-                figures |= turns[player.name](next(batches))
+                figures |= steps[player.name](next(batches))
         return figures
 
-    def _turns(self, phase: Phase, optimisers: Optimisers, rounds: int, run: Run) -> Turns:
+    def _steps(self, phase: Phase, optimisers: Optimisers, rounds: int, run: Run) -> Steps:
         if phase.fused is not None:
-            together = Turn(
+            together = PlainStep(
                 parallel.of_all(phase.fused),
                 [p.module for p in phase.players],
                 list(optimisers.values()),
@@ -220,15 +224,15 @@ class Game:
         else:
             each = {
                 p.name: (
-                    Turn(parallel.of_all(p.objective), [p.module], [optimisers[p.name]]),
+                    PlainStep(parallel.of_all(p.objective), [p.module], [optimisers[p.name]]),
                     rounds * p.steps,
                 )
                 for p in phase.players
             }
         steady = phase.steady and self.feed.lengths is None and parallel.size() == 1
         return {
-            name: pace(run.pace, turn, steady=steady, turns=n, device=self.feed.device)
-            for name, (turn, n) in each.items()
+            name: pace(run.pace, step, steady=steady, steps=n, device=self.feed.device)
+            for name, (step, n) in each.items()
         }
 
     def rounds(self, phase: Phase) -> int:
@@ -247,9 +251,9 @@ class Game:
     def _batches(self, number: int, phase: Phase, start: int, rounds: int) -> Iterator[Batch]:
         """The batches of all moves from round `start` on, in the order they are needed."""
 
-        orders: dict[str, tuple[int, Places]] = {}
+        orders: dict[str, tuple[int, Positions]] = {}
 
-        def indices() -> Iterator[Places]:
+        def indices() -> Iterator[Positions]:
             for done in range(start, rounds):
                 for player in phase.players[:1] if phase.fused else phase.players:
                     for step in range(1 if phase.fused else player.steps):
@@ -263,8 +267,8 @@ class Game:
         return parallel.batches(self.feed, indices())
 
     def _draw(
-        self, number: int, player: Player, move: int, orders: dict[str, tuple[int, Places]]
-    ) -> Places:
+        self, number: int, player: Player, move: int, orders: dict[str, tuple[int, Positions]]
+    ) -> Positions:
         """Positions of a player's batch: the records it may see in a new order every epoch, a part
         of it per move.
 
@@ -347,6 +351,13 @@ class Game:
             k: torch.tensor(v, device=self.feed.device) for k, v in meta["figures"].items()
         }
         return meta["phase"], meta["round"], tensors
+
+
+def _smoothed(figures: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Running means of what rounds report."""
+    return {
+        k: torch.lerp(figures[k], v, 0.05) if k in figures else v.clone() for k, v in new.items()
+    }
 
 
 def _mix(seed: int, phase: int, done: int) -> int:

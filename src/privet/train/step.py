@@ -2,7 +2,7 @@
 the pace the machine allows.
 
 On a CPU it is called as it stands. A GPU is told once: the move is recorded as a CUDA graph after a
-few turns and replayed with other records (replay.py), and where the whole phase is much work, the
+few steps and replayed with other records (cuda_graph.py), and where the whole phase is much work, the
 objective is first compiled, which joins the many small passes over memory between the products.
 Either needs a move that computes the same for every batch, and the method says whether it does
 (`Phase.steady`): everything that changes from round to round is then a tensor on the device.
@@ -24,7 +24,7 @@ from privet.core.errors import PrivetError, unknown
 from privet.core.progress import console
 from privet.nets.device import precision
 from privet.train.checkpoint import like
-from privet.train.cuda_graph import Replayed
+from privet.train.cuda_graph import ReplayedStep
 from privet.train.feed import Batch
 
 PACES = ("auto", "plain", "recorded", "compiled")
@@ -42,7 +42,7 @@ class Move:
     figures: Mapping[str, Tensor] = field(default_factory=dict)
 
 
-class Turn:
+class PlainStep:
     """Makes the move and gives its figures."""
 
     def __init__(
@@ -56,29 +56,29 @@ class Turn:
     def __call__(self, batch: Batch) -> Mapping[str, Tensor]:
         with precision(batch.x.device):
             move = self.objective(batch)
-            step(move.loss, self.modules, self.optimisers)
+            take_step(move.loss, self.modules, self.optimisers)
         return {name: value.detach() for name, value in move.figures.items()}
 
     def end(self) -> None:
         """Called when the phase is over."""
 
 
-class Recorded:
-    """A turn that is recorded; compiled as well with a `mode` of torch.compile, or, of itself,
-    where its turns come to enough work."""
+class RecordedStep:
+    """A step that is recorded; compiled as well with a `mode` of torch.compile, or, of itself,
+    where its steps come to enough work."""
 
     def __init__(
-        self, turn: Turn, turns: int, mode: str | None = None, weighs: bool = True
+        self, step: PlainStep, steps: int, mode: str | None = None, weighs: bool = True
     ) -> None:
-        """`turns` are all those of the phase: with `weighs`, they say together with the first one's
+        """`steps` are all those of the phase: with `weighs`, they say together with the first one's
         work whether compiling pays."""
-        self.turn, self.turns, self.mode, self.weighs = turn, turns, mode, weighs
+        self.step, self.steps, self.mode, self.weighs = step, steps, mode, weighs
         self._names: tuple[str, ...] = ()
         self._figures: dict[str, Tensor] = {}
         self._compiled: Callable[..., tuple[Tensor, dict[str, Tensor]]] | None = (
             None if mode is None else self._compile(mode)
         )
-        self._replayed = Replayed(self._take)
+        self._replayed = ReplayedStep(self._take)
 
     def __call__(self, batch: Batch) -> Mapping[str, Tensor]:
         self._names = tuple(batch.labels)
@@ -86,7 +86,7 @@ class Recorded:
             self.weighs = False
             with FlopCounterMode(display=False) as counter:
                 self._take(batch.x, *batch.labels.values())
-            if counter.get_total_flops() * self.turns >= WORTH_COMPILING:
+            if counter.get_total_flops() * self.steps >= WORTH_COMPILING:
                 console.print(
                     "Compiling the step, once for this phase; the first rounds take a while.",
                     highlight=False,
@@ -98,7 +98,7 @@ class Recorded:
 
     def end(self) -> None:
         """Gives the memory of the recording back."""
-        self._replayed, self._compiled, self._figures = Replayed(self._take), None, {}
+        self._replayed, self._compiled, self._figures = ReplayedStep(self._take), None, {}
 
     def _take(self, *batch: Tensor) -> None:
         if self._compiled is not None:
@@ -122,22 +122,23 @@ class Recorded:
     ) -> None:
         with precision(batch[0].device):
             loss, figures = objective(*batch)
-            step(loss, self.turn.modules, self.turn.optimisers)
+            take_step(loss, self.step.modules, self.step.optimisers)
         self._figures = {name: value.detach() for name, value in figures.items()}
 
     def _objective(self, x: Tensor, *labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        move = self.turn.objective(Batch(x, dict(zip(self._names, labels, strict=True))))
+        move = self.step.objective(Batch(x, dict(zip(self._names, labels, strict=True))))
         return move.loss, dict(move.figures)
 
     def _compile(self, mode: str) -> Any:
-        torch.compiler.reset()  # of earlier games: the compiler gives up on a function that it has compiled for too many
+        # Of earlier games: the compiler gives up on a function that it compiled for too many.
+        torch.compiler.reset()
         return torch.compile(self._objective, mode=mode, dynamic=False)
 
 
 def pace(
-    word: str, turn: Turn, *, steady: bool, turns: int, device: torch.device
-) -> Turn | Recorded:
-    """The turn at a pace of PACES; "compiled:MODE" names a mode of torch.compile."""
+    word: str, step: PlainStep, *, steady: bool, steps: int, device: torch.device
+) -> PlainStep | RecordedStep:
+    """The step at a pace of PACES; "compiled:MODE" names a mode of torch.compile."""
     chosen, _, mode = word.partition(":")
     if chosen not in PACES or (mode and chosen != "compiled"):
         raise unknown("pace", word, PACES)
@@ -150,15 +151,15 @@ def pace(
         chosen == "plain"
         or not steady
         or device.type != "cuda"
-        or (chosen == "auto" and turns < FEWEST)
+        or (chosen == "auto" and steps < FEWEST)
     ):
-        return turn
-    return Recorded(
-        turn, turns, (mode or "default") if chosen == "compiled" else None, weighs=chosen == "auto"
+        return step
+    return RecordedStep(
+        step, steps, (mode or "default") if chosen == "compiled" else None, weighs=chosen == "auto"
     )
 
 
-def step(
+def take_step(
     loss: Tensor, modules: Sequence[nn.Module], optimisers: Sequence[torch.optim.Optimizer]
 ) -> None:
     """One step of each optimiser against the loss; parameters of other players get no gradient."""

@@ -133,7 +133,7 @@ def train_with_dp(
     random, rows = np.random.default_rng(), torch.as_tensor(ids, device=device)
     per_epoch, saved = max(1, round(1 / budget.rate)), time.monotonic()
     with (
-        checkpoint.Keeper(beside=device.type == "cuda") as keeper,
+        checkpoint.CheckpointWriter(beside=device.type == "cuda") as keeper,
         bar("DP-SGD", budget.steps, run.progress) as tick,
     ):
         for done in range(start + 1, budget.steps + 1):
