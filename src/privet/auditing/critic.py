@@ -45,7 +45,8 @@ def loss(table: Tensor) -> Tensor:
     """InfoNCE plus Jensen-Shannon: the log-ratio ln p(x, z) / p(x) p(z), which is best for the
     second, is best for both.
 
-    >>> round(float(loss(torch.zeros(4, 4))), 4), round(float(loss(100 * torch.eye(4) - 50)), 4)      # ln 4 + 2 ln 2, and 0
+    >>> # ln 4 + 2 ln 2, and 0
+    >>> round(float(loss(torch.zeros(4, 4))), 4), round(float(loss(100 * torch.eye(4) - 50)), 4)
     (2.7726, 0.0)
     """
     true, mixed = table.diagonal(), table[~torch.eye(len(table), dtype=torch.bool)]

@@ -47,7 +47,12 @@ class Check:
     @property
     def line(self) -> str:
         """
-        >>> Check("beard", "private", Figure(value=0.611, low=0.589, high=0.633, n=2000, chance=0.5), 0.6).line
+        >>> Check(
+        ...     "beard",
+        ...     "private",
+        ...     Figure(value=0.611, low=0.589, high=0.633, n=2000, chance=0.5),
+        ...     0.6,
+        ... ).line
         'FAILED  beard: balanced accuracy 61.1 in 100 (58.9 to 63.3, n = 2,000); the upper end may be at most 60'
         """
         end = "lower end must be at least" if self.role == "utility" else "upper end may be at most"
@@ -75,7 +80,22 @@ class CertifiedCheck:
     @property
     def line(self) -> str:
         """
-        >>> found = Certified("sex", ("f", "m"), 0.577, 0.6, (0.5, 0.5), 0.15, 0.55, 0.027, 0.99, (900, 900), 2, 0.4, 1, "smoothed")
+        >>> found = Certified(
+        ...     "sex",
+        ...     ("f", "m"),
+        ...     0.577,
+        ...     0.6,
+        ...     (0.5, 0.5),
+        ...     0.15,
+        ...     0.55,
+        ...     0.027,
+        ...     0.99,
+        ...     (900, 900),
+        ...     2,
+        ...     0.4,
+        ...     1,
+        ...     "smoothed",
+        ... )
         >>> CertifiedCheck("sex", found, 0.6).line
         'ok      sex: certified, no adversary above 57.7 in 100 (99 % confidence, 1,800 people); it may be at most 60'
         """

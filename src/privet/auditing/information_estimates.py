@@ -59,7 +59,9 @@ def released_information(
     Annals of Statistics 17 (1989), 1176-1197.
 
     >>> u = np.arange(600) % 2
-    >>> figure = released_information(u[:, None] + np.random.default_rng(0).normal(0, 0.05, (600, 1)), u)
+    >>> figure = released_information(
+    ...     u[:, None] + np.random.default_rng(0).normal(0, 0.05, (600, 1)), u
+    ... )
     >>> round(figure.value, 2), figure.unit, figure.chance
     (1.0, 'bits', 0.0)
     """

@@ -159,9 +159,10 @@ def _from_sums(
     b, Y the two values and the guesses that speak for a rather than b by which *select* tells
     values apart best::
 
-        macro F1      mean over classes of 2 T_cc / (row c + column c), over classes that occur or are guessed
+        macro F1      mean of 2 T_cc / (row c + column c) over classes that occur or are guessed
         advantage     share of plain answers that are right - share of the commonest value
-        posterior     sum over y of T[x(y), y];   additive = posterior - prior,   multiplicative = posterior / prior
+        posterior     sum over y of T[x(y), y];  additive = posterior - prior,
+                      multiplicative = posterior / prior
         security      1 - (sum over y in Y of T[a, y] / row a - T[b, y] / row b)
         usable bits   entropy of the rows + mean log2 of the probability of the truth
 

@@ -97,7 +97,8 @@ def bayes_security(joint: npt.ArrayLike) -> float | None:
     the table, each divided by its sum, and tv the total variation, half the sum of absolute
     differences::
 
-        beta* = min over priors p of (1 - sum_y max_x p(x) C(x, y)) / (1 - max_x p(x)) = 1 - max over a, b of tv(C_a, C_b)
+        beta* = min over priors p of (1 - sum_y max_x p(x) C(x, y)) / (1 - max_x p(x))
+              = 1 - max over a, b of tv(C_a, C_b)
 
     It does not depend on how common the secrets are. Values that never occur are left out; None
     where fewer than two do.
@@ -123,7 +124,9 @@ def uniform_bayes_security(joint: npt.ArrayLike) -> float | None:
     is beta*; for more it is at least beta*, since one pair that is easy to tell apart is averaged
     with the others.
 
-    >>> uniform_bayes_security([[1, 0], [0, 1]]), round(uniform_bayes_security([[2, 0], [0, 2], [0, 1]]), 6)
+    >>> uniform_bayes_security([[1, 0], [0, 1]]), round(
+    ...     uniform_bayes_security([[2, 0], [0, 2], [0, 1]]), 6
+    ... )
     (0.0, 0.5)
     """
     rows = _channel(joint)
@@ -183,7 +186,9 @@ def tpr_at(truth: Labels, score: npt.ArrayLike, fpr: float = 0.01) -> float | No
     Source: Carlini, Chien, Nasr, Song, Terzis and Tramer, Membership inference attacks from first
     principles, S&P (2022).
 
-    >>> tpr_at([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), tpr_at([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], fpr=0.5), tpr_at([1], [0.3])
+    >>> tpr_at([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), tpr_at(
+    ...     [0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], fpr=0.5
+    ... ), tpr_at([1], [0.3])
     (0.5, 1.0, None)
     """
     codes, scores = as_codes(truth), np.asarray(score, dtype=np.float64)

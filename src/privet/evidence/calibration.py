@@ -19,8 +19,10 @@ def calibrated(truth_select: Array, answers_select: Array, answers: Array) -> Ar
     Source: Alexandari, Kundaje and Shrikumar, Maximum likelihood with bias-corrected calibration is
     hard-to-beat at label shift adaptation, ICML (2020).
 
-    >>> truth = np.arange(1000) % 10 > 3                                                   # 60 % of class 1
-    >>> said = np.tile([0.001, 0.999], (1000, 1))                                          # far too sure
+    >>> # 60 % of class 1
+    >>> truth = np.arange(1000) % 10 > 3
+    >>> # far too sure
+    >>> said = np.tile([0.001, 0.999], (1000, 1))
     >>> calibrated(truth.astype(int), said, said[:1]).round(2)
     array([[0.4, 0.6]])
     """

@@ -52,10 +52,21 @@ def fairness(
     Without `classes` there are as many as the codes show.
 
     >>> truth, group = np.arange(400) % 2, np.arange(400) // 2 % 2
-    >>> found = fairness("smiling", "sex", truth, np.where(group == 1, truth, 1), truth, group, ("a", "b"), np.arange(400))
+    >>> found = fairness(
+    ...     "smiling",
+    ...     "sex",
+    ...     truth,
+    ...     np.where(group == 1, truth, 1),
+    ...     truth,
+    ...     group,
+    ...     ("a", "b"),
+    ...     np.arange(400),
+    ... )
     >>> {name: figure.value for name, figure in found.released.items()}
     {'demographic_parity_difference': 0.5, 'equalized_odds_difference': 1.0}
-    >>> found.raw["demographic_parity_difference"].value, [(rate.value, rate.score.value) for rate in found.rates]
+    >>> found.raw["demographic_parity_difference"].value, [
+    ...     (rate.value, rate.score.value) for rate in found.rates
+    ... ]
     (0.0, [('a', 0.5), ('b', 1.0)])
     """
     there = (np.asarray(truth) >= 0) & (np.asarray(group) >= 0)
@@ -103,14 +114,9 @@ def _largest(
     records of one `given` value."""
     names, place = np.unique(person, return_inverse=True)
     # Of two classes, saying one less often is saying the other more often: one of them is enough.
-    said = np.arange(1, 2) if classes == 2 else np.arange(classes)
-    cells = [
-        (y, own)
-        for y in np.unique(given)
-        for g in np.unique(group)
-        for own in ((given == y) & (group == g),)
-        if own.sum() >= LEAST
-    ]
+    said = np.arange(classes == 2, classes)
+    every = [(y, (given == y) & (group == g)) for y in np.unique(given) for g in np.unique(group)]
+    cells = [(y, own) for y, own in every if own.sum() >= LEAST]
     pairs = [(i, j) for i, j in combinations(range(len(cells)), 2) if cells[i][0] == cells[j][0]]
     note = f"Groups of fewer than {LEAST} records are left out."
     if not pairs:

@@ -22,7 +22,9 @@ def is_number(value: object) -> bool:
 def times(value: float, of: int = 100, way: Way = "nearest") -> str:
     """How often in `of` tries.
 
-    >>> times(0.0123, of=1000), times(0.2899999, way="down"), times(0.29, way="down"), times(0.2901, way="up")
+    >>> times(0.0123, of=1000), times(0.2899999, way="down"), times(0.29, way="down"), times(
+    ...     0.2901, way="up"
+    ... )
     ('12', '28', '29', '30')
     >>> times(0.9973), times(0.0001), times(1.0), times(float("nan"))
     ('over 99', 'under 1', '100', 'not measured')
@@ -133,7 +135,9 @@ def empty(figure: Figure) -> bool:
 
 def measured(figure: Figure) -> bool:
     """
-    >>> measured(Figure(0.5, 0.4, 0.6, 90, 0.5)), measured(Figure(0.5, 0.0, 1.0, 90, 0.5, interval="the whole range"))
+    >>> measured(Figure(0.5, 0.4, 0.6, 90, 0.5)), measured(
+    ...     Figure(0.5, 0.0, 1.0, 90, 0.5, interval="the whole range")
+    ... )
     (True, False)
     """
     return not empty(figure) and all(is_number(v) for v in (figure.value, figure.low, figure.high))
@@ -143,7 +147,9 @@ def amount(value: object, way: Way = "nearest", like: float | None = None) -> st
     """A number of any size, three digits of it; an end of an interval takes as many decimals as its
     middle (`like`).
 
-    >>> amount(7.1249), amount(0.03127), amount(1234.5), amount(0.0), amount(7.1249, "up"), amount(0.5, like=7.1249)
+    >>> amount(7.1249), amount(0.03127), amount(1234.5), amount(0.0), amount(7.1249, "up"), amount(
+    ...     0.5, like=7.1249
+    ... )
     ('7.12', '0.0313', '1,235', '0', '7.13', '0.50')
     """
     if not isinstance(value, int | float) or not is_number(value):
@@ -177,7 +183,9 @@ def above(figure: Figure) -> float:
     """How far above chance, as a share of the way from chance to never wrong: for putting different
     attributes in order.
 
-    >>> above(Figure(0.75, 0.7, 0.8, 100, 0.5)), above(Figure(0.4, 0.3, 0.5, 100, 0.2)), above(Figure(0.9, 0, 1, 0, 0.5))
+    >>> above(Figure(0.75, 0.7, 0.8, 100, 0.5)), above(Figure(0.4, 0.3, 0.5, 100, 0.2)), above(
+    ...     Figure(0.9, 0, 1, 0, 0.5)
+    ... )
     (0.5, 0.25, -inf)
     """
     if not measured(figure) or not is_number(figure.chance):

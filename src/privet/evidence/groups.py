@@ -36,9 +36,16 @@ def by_group(
     one in twenty misses.
 
     >>> truth = np.arange(400) % 2
-    >>> right = np.arange(400) < 200                                             # only the young are read
+    >>> # only the young are read
+    >>> right = np.arange(400) < 200
     >>> ages = {"age": ((~right).astype(int), ("young", "old"))}
-    >>> found = by_group(truth, np.where(right, truth, 0), np.arange(400), ages, Attribute("sex", "binary", ("a", "b")))
+    >>> found = by_group(
+    ...     truth,
+    ...     np.where(right, truth, 0),
+    ...     np.arange(400),
+    ...     ages,
+    ...     Attribute("sex", "binary", ("a", "b")),
+    ... )
     >>> [(group.value, group.score.value) for group in found]
     [('young', 1.0), ('old', 0.5)]
     """

@@ -56,7 +56,9 @@ def usable_bits(
     Source: Xu, Zhao, Song, Stewart and Ermon, A theory of usable information under computational
     constraints, ICLR (2020).
 
-    >>> round(usable_bits([0, 1], [[1, 0], [0, 1]]).value, 4), usable_bits([0, 1], [[0.1, 0.9], [0.9, 0.1]]).value
+    >>> round(usable_bits([0, 1], [[1, 0], [0, 1]]).value, 4), usable_bits(
+    ...     [0, 1], [[0.1, 0.9], [0.9, 0.1]]
+    ... ).value
     (1.0, 0.0)
     """
     codes, table = as_codes(truth), as_probabilities(probabilities)
@@ -103,7 +105,9 @@ def knn_information(x: npt.ArrayLike, label: npt.ArrayLike, k: int = 3) -> Infor
     mixtures, NeurIPS (2017).
 
     >>> label = np.arange(200) % 2
-    >>> round(knn_information(label[:, None], label).value, 6), knn_information(np.zeros((200, 1)), label).value
+    >>> round(knn_information(label[:, None], label).value, 6), knn_information(
+    ...     np.zeros((200, 1)), label
+    ... ).value
     (1.0, 0.0)
     """
     codes, points = as_codes(label), np.asarray(x, dtype=np.float64)
@@ -197,7 +201,9 @@ def jensen_shannon_bound(scores: npt.ArrayLike) -> Information:
     Connecting Jensen-Shannon and Kullback-Leibler divergences, arXiv:2510.20644; McAllester and
     Stratos, Formal limitations on the measurement of mutual information, AISTATS (2020).
 
-    >>> jensen_shannon_bound(np.eye(8) * 200 - 100).value, jensen_shannon_bound(np.zeros((8, 8))).value
+    >>> jensen_shannon_bound(np.eye(8) * 200 - 100).value, jensen_shannon_bound(
+    ...     np.zeros((8, 8))
+    ... ).value
     (3.0, 0.0)
     """
     table = _square(scores)
@@ -218,7 +224,9 @@ def least_bits(divergence: float, cap: float) -> float:
     """The least Kullback-Leibler divergence, up to `cap`, that goes with a Jensen-Shannon
     divergence, both in bits.
 
-    >>> least_bits(0.0, 9.0), round(least_bits(1 + (-0.5 - 1.5 * np.log2(1.5)) / 2, 9.0), 6), least_bits(1.0, 9.0)
+    >>> least_bits(0.0, 9.0), round(
+    ...     least_bits(1 + (-0.5 - 1.5 * np.log2(1.5)) / 2, 9.0), 6
+    ... ), least_bits(1.0, 9.0)
     (0.0, 1.0, 9.0)
     """
 
@@ -252,7 +260,9 @@ def gaussian_bound(covariance: npt.ArrayLike, noise: npt.ArrayLike) -> Informati
     equal, WWW (2021), arXiv:2003.12154, with Cover and Thomas, Elements of information theory, 2nd
     ed., theorem 8.6.5.
 
-    >>> gaussian_bound(np.eye(3), [1, 1, 1]).value, gaussian_bound(np.eye(2), [1, 0]).value, gaussian_bound(np.zeros((2, 2)), [0, 0]).value
+    >>> gaussian_bound(np.eye(3), [1, 1, 1]).value, gaussian_bound(
+    ...     np.eye(2), [1, 0]
+    ... ).value, gaussian_bound(np.zeros((2, 2)), [0, 0]).value
     (1.5, inf, 0.0)
     """
     table, scales = np.asarray(covariance, dtype=np.float64), np.asarray(noise, dtype=np.float64)
@@ -285,7 +295,13 @@ def reduction(before: Information, after: Information) -> float | None:
     """Cloak's figure: the share of the bits that is gone, 1 - after / before; None where there was
     nothing, or no end.
 
-    >>> round(reduction(gaussian_bound(np.eye(4), np.full(4, 0.5)), gaussian_bound(np.eye(4), np.full(4, 2.0))), 3)
+    >>> round(
+    ...     reduction(
+    ...         gaussian_bound(np.eye(4), np.full(4, 0.5)),
+    ...         gaussian_bound(np.eye(4), np.full(4, 2.0)),
+    ...     ),
+    ...     3,
+    ... )
     0.861
     """
     return 1 - after.value / before.value if 0 < before.value < np.inf else None

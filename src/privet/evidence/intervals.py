@@ -62,8 +62,8 @@ def balanced_interval(right: Sequence[int], n: Sequence[int], confidence: float 
 
           n* = m (1 - m) / V,   V = sum w^2 p_i (1 - p_i) / (n_i - 1)
 
-      (k^2 / sum 1 / n_i where all recalls are 0, or all 1). A class of one record shows no spread of its own and takes that
-      of all such classes together, or m (1 - m) if it is the only one.
+      (k^2 / sum 1 / n_i where all recalls are 0, or all 1). A class of one record shows no spread
+      of its own and takes that of all such classes together, or m (1 - m) if it is the only one.
 
     MOVER alone is too narrow where all recalls are near 0 or near 1, the more so the more classes
     there are (two classes cover 92.5 %, thirty 87 %, instead of 95 %); the second limit alone is

@@ -47,8 +47,11 @@ def bootstrap_people(
 
     Source: Davison and Hinkley, Bootstrap methods and their application (1997), section 3.8.
 
-    >>> person, right = np.arange(400) // 4, np.arange(400) // 4 % 4 > 0        # 100 people, always right or always wrong
-    >>> low, high = bootstrap_people(person, np.c_[right, np.ones(400)], lambda sums: sums[:, 0] / sums[:, 1])
+    >>> # 100 people, always right or always wrong
+    >>> person, right = np.arange(400) // 4, np.arange(400) // 4 % 4 > 0
+    >>> low, high = bootstrap_people(
+    ...     person, np.c_[right, np.ones(400)], lambda sums: sums[:, 0] / sums[:, 1]
+    ... )
     >>> round(low, 2), round(high, 2)
     (0.66, 0.84)
     """
@@ -134,7 +137,9 @@ def by_content(place: Array, people: int, *columns: Array) -> Array:
     Each record becomes a point on a circle, and people are sorted by the sums of their points:
     equal only for equal records, but for an accident.
 
-    >>> by_content(np.array([0, 0, 1]), 2, np.array([5, 6, 7])), by_content(np.array([1, 0, 1]), 2, np.array([6, 7, 5]))
+    >>> by_content(np.array([0, 0, 1]), 2, np.array([5, 6, 7])), by_content(
+    ...     np.array([1, 0, 1]), 2, np.array([6, 7, 5])
+    ... )
     (array([1, 0]), array([0, 1]))
     """
     angle = sum((np.sqrt(k + 2) * column for k, column in enumerate(columns)), np.zeros(len(place)))
@@ -245,7 +250,9 @@ def balanced_over_people(
     interval is all of (0, 1).
 
     >>> person, truth = np.arange(400) // 4, np.arange(400) // 4 % 2
-    >>> low, high = balanced_over_people(person, truth, np.where(np.arange(400) % 5 > 0, truth, 1 - truth))
+    >>> low, high = balanced_over_people(
+    ...     person, truth, np.where(np.arange(400) % 5 > 0, truth, 1 - truth)
+    ... )
     >>> low < 0.8 < high
     True
     """

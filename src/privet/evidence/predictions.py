@@ -56,7 +56,9 @@ def judge(
     of the median of *select*, no AUC.
 
     >>> truth, sex = np.array([0, 1] * 20), Attribute("sex", "binary", ("a", "b"))
-    >>> on_select, score, plain, auc = judge(truth, np.eye(2)[truth], truth, np.eye(2)[truth], np.arange(40), sex, "lower")
+    >>> on_select, score, plain, auc = judge(
+    ...     truth, np.eye(2)[truth], truth, np.eye(2)[truth], np.arange(40), sex, "lower"
+    ... )
     >>> on_select, score.value, plain.value, auc.value
     (1.0, 1.0, 1.0, 1.0)
     """
@@ -99,10 +101,16 @@ def evidence_of(
     say what each figure is.
 
     >>> truth, sex = np.array([0, 1] * 200), Attribute("sex", "binary", ("a", "b"))
-    >>> found = evidence_of(truth, np.eye(2)[truth], truth, np.eye(2)[truth], np.arange(400), sex, "lower", 3)
-    >>> {name: round(figure.value, 3) for name, figure in found.items()}      # doctest: +NORMALIZE_WHITESPACE
-    {'f1': 1.0, 'tpr_at_fpr_1_percent': 1.0, 'advantage': 0.5, 'additive_leakage': 0.5, 'multiplicative_leakage': 2.0,
-     'min_entropy_leakage': 1.0, 'bayes_security': 0.0, 'usable_bits': 1.0}
+    >>> found = evidence_of(
+    ...     truth, np.eye(2)[truth], truth, np.eye(2)[truth], np.arange(400), sex, "lower", 3
+    ... )
+    >>> {  # doctest: +NORMALIZE_WHITESPACE
+    ...     name: round(figure.value, 3)
+    ...     for name, figure in found.items()
+    ... }
+    {'f1': 1.0, 'tpr_at_fpr_1_percent': 1.0, 'advantage': 0.5, 'additive_leakage': 0.5,
+     'multiplicative_leakage': 2.0, 'min_entropy_leakage': 1.0, 'bayes_security': 0.0,
+     'usable_bits': 1.0}
     """
     truth_select, answers_select, _ = _kept(
         truth_select, answers_select, np.zeros(len(truth_select)), attribute
@@ -174,7 +182,12 @@ def guesses_of(
     """Codes that an adversary says on *test*, at the threshold that is best on *select*.
 
     >>> truth, sex = np.array([0, 0, 0, 1]), Attribute("sex", "binary", ("a", "b"))
-    >>> guesses_of(truth, np.array([[0.9, 0.1], [0.9, 0.1], [0.8, 0.2], [0.6, 0.4]]), np.array([[0.6, 0.4], [0.9, 0.1]]), sex)
+    >>> guesses_of(
+    ...     truth,
+    ...     np.array([[0.9, 0.1], [0.9, 0.1], [0.8, 0.2], [0.6, 0.4]]),
+    ...     np.array([[0.6, 0.4], [0.9, 0.1]]),
+    ...     sex,
+    ... )
     array([1, 0])
     """
     truth, answers, _ = _kept(truth_select, answers_select, np.zeros(len(truth_select)), attribute)

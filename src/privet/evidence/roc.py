@@ -39,7 +39,8 @@ def auc_over_people(
 
     With weights w of the records, for one class against the rest::
 
-        AUC = sum over i in the class of w_i (W(below s_i) + W(up to s_i)) / 2 / (W in the class x W outside it)
+        AUC = sum over i in the class of w_i (W(below s_i) + W(up to s_i)) / 2
+              / (W in the class x W outside it)
 
     where W(below s) is the weight outside the class of records with a lower score. A draw without
     one of the classes is not defined. As every estimate of a curve from few people it is rough: the
@@ -49,7 +50,9 @@ def auc_over_people(
     Obuchowski, Nonparametric analysis of clustered ROC curve data, Biometrics 53 (1997), 567-578.
 
     >>> truth = np.arange(60) % 2
-    >>> area, (low, high) = auc_over_people(np.arange(60) // 2, truth, truth + np.arange(60) % 5 / 2)
+    >>> area, (low, high) = auc_over_people(
+    ...     np.arange(60) // 2, truth, truth + np.arange(60) % 5 / 2
+    ... )
     >>> round(area, 3), low < area < high
     (0.82, True)
     """
@@ -129,7 +132,9 @@ def rank_correlation_over_people(
     Source: Spearman, The proof and measurement of association between two things, American Journal
     of Psychology 15 (1904).
 
-    >>> rho, (low, high) = rank_correlation_over_people(range(50), np.arange(50.0), np.arange(50.0) ** 3)
+    >>> rho, (low, high) = rank_correlation_over_people(
+    ...     range(50), np.arange(50.0), np.arange(50.0) ** 3
+    ... )
     >>> round(rho, 6), high
     (1.0, 1.0)
     """

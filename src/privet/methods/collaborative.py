@@ -312,7 +312,9 @@ def _prior(problem: Problem, attribute: Attribute) -> Tensor:
 def model_files(words: str, attributes: Sequence[Attribute], key: str) -> dict[str, str]:
     """Which file serves which attribute.
 
-    >>> model_files("a.onnx", [Attribute("sex", "binary")], "privacy_model"), model_files("sex=a.onnx", [], "privacy_model")
+    >>> model_files("a.onnx", [Attribute("sex", "binary")], "privacy_model"), model_files(
+    ...     "sex=a.onnx", [], "privacy_model"
+    ... )
     ({'sex': 'a.onnx'}, {'sex': 'a.onnx'})
     """
     found = {}

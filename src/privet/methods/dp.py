@@ -165,7 +165,12 @@ class LaplaceBudget:
 
     def sentence(self, bounds: dict[str, float]) -> str:
         """
-        >>> print(LaplaceBudget.of(0.9, "value", 4, 3).sentence({"sex": accuracy_bound(2.7, 2)}).replace(". ", ".\\n").replace(", and", ",\\nand"))
+        >>> print(
+        ...     LaplaceBudget.of(0.9, "value", 4, 3)
+        ...     .sentence({"sex": accuracy_bound(2.7, 2)})
+        ...     .replace(". ", ".\\n")
+        ...     .replace(", and", ",\\nand")
+        ... )
         Laplace noise of 1.11 times its range on each of 4 values is epsilon 0.9 for a value,
         and 3 x 0.9 = 2.7 for the record, whose sensitivity is 3.
         By this alone, nobody who sees one release reads sex in more than 93.8 % of balanced guesses.

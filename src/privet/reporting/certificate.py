@@ -32,7 +32,20 @@ def by_attribute(certificates: Sequence[Certified]) -> dict[str, ByReleases]:
 def bound_sentence(one: Certified) -> str:
     """The bound in one sentence; shares are rounded up.
 
-    >>> people = (0.577, 0.6, (0.5, 0.5), 0.15, 0.55, 0.027, 0.99, (900, 900), 2, 0.4, 1, "smoothed")
+    >>> people = (
+    ...     0.577,
+    ...     0.6,
+    ...     (0.5, 0.5),
+    ...     0.15,
+    ...     0.55,
+    ...     0.027,
+    ...     0.99,
+    ...     (900, 900),
+    ...     2,
+    ...     0.4,
+    ...     1,
+    ...     "smoothed",
+    ... )
     >>> bound_sentence(Certified("sex", ("f", "m"), *people))
     'No adversary can guess it with a balanced accuracy above 57.7 % (99 % confidence).'
     """
@@ -70,7 +83,20 @@ def participant_sentence(one: Certified) -> str:
 def repeated_sentence(releases: ByReleases) -> str:
     """What several releases of the same record allow; empty where there is nothing to add.
 
-    >>> people = (0.577, 0.6, (0.5, 0.5), 0.15, 0.55, 0.027, 0.99, (900, 900), 2, 0.4, 1, "smoothed")
+    >>> people = (
+    ...     0.577,
+    ...     0.6,
+    ...     (0.5, 0.5),
+    ...     0.15,
+    ...     0.55,
+    ...     0.027,
+    ...     0.99,
+    ...     (900, 900),
+    ...     2,
+    ...     0.4,
+    ...     1,
+    ...     "smoothed",
+    ... )
     >>> one = Certified("sex", ("f", "m"), *people)
     >>> from dataclasses import replace
     >>> print(repeated_sentence({1: one, 4: replace(one, bound=0.7), 16: replace(one, bound=None)}))

@@ -46,8 +46,15 @@ def people_sentence(people: People, noun: str = "records") -> str:
     """What an attack on people found, for anyone.
 
     >>> from privet.evidence.figures import Figure
-    >>> found = {"top_1": Figure(0.611, 0.5511, 0.669, 280, 1 / 280), "top_5": Figure(0.82, 0.77, 0.87, 280, 5 / 280)}
-    >>> print(people_sentence(People("re-identification", "cosine", found), "pictures").replace("; ", ";\\n"))
+    >>> found = {
+    ...     "top_1": Figure(0.611, 0.5511, 0.669, 280, 1 / 280),
+    ...     "top_5": Figure(0.82, 0.77, 0.87, 280, 5 / 280),
+    ... }
+    >>> print(
+    ...     people_sentence(People("re-identification", "cosine", found), "pictures").replace(
+    ...         "; ", ";\\n"
+    ...     )
+    ... )
     Of 280 people, one other picture is enough to find the right person first for 61 % (between 55 and 67);
     guessing finds 0.4 %;
     82 % are among the first five.

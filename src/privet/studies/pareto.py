@@ -39,7 +39,9 @@ def hypervolume(points: Sequence[Point], worst: Point, best: Point) -> float:
     """Share of the rectangle between `worst` and `best` that is dominated; what lies outside of it
     counts as far as its edge.
 
-    >>> hypervolume([(0.75, 0.75)], worst=(1.0, 0.5), best=(0.5, 1.0)), hypervolume([], (1.0, 0.5), (0.5, 1.0))
+    >>> hypervolume([(0.75, 0.75)], worst=(1.0, 0.5), best=(0.5, 1.0)), hypervolume(
+    ...     [], (1.0, 0.5), (0.5, 1.0)
+    ... )
     (0.25, 0.0)
     """
     if not (best[0] < worst[0] and worst[1] < best[1]):

@@ -19,7 +19,9 @@ def jointly(
     The certificate then bounds guessing all of them at once. A combination that nobody in the
     sample has is not covered.
 
-    >>> codes, names = jointly([np.array([0, 1, 1, -1]), np.array([0, 0, 1, 1])], [("f", "m"), ("young", "old")])
+    >>> codes, names = jointly(
+    ...     [np.array([0, 1, 1, -1]), np.array([0, 0, 1, 1])], [("f", "m"), ("young", "old")]
+    ... )
     >>> codes, names
     (array([ 0,  1,  2, -1]), ('f, young', 'm, young', 'm, old'))
     """

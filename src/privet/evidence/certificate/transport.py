@@ -3,7 +3,8 @@
 With z = c + sigma N(0, I) and codes c of law P in one group and Q in the other, for every coupling
 of P and Q ::
 
-    TV(P * N, Q * N)  <=  E h(|s - t|),    h(r) = TV(N(0, sigma^2), N(r, sigma^2)) = 2 Phi(r / (2 sigma)) - 1
+    TV(P * N, Q * N)  <=  E h(|s - t|)
+    h(r) = TV(N(0, sigma^2), N(r, sigma^2)) = 2 Phi(r / (2 sigma)) - 1
 
 since total variation is convex and (P * N, Q * N) is the mixture of (N_s, N_t) over the coupling.
 The best coupling is a transport plan with the cost h. *Any* coupling gives a valid bound, so
@@ -101,7 +102,8 @@ def success(distances: Array, prior: Array) -> float:
     For any reference value r, from max_a pi_a p_a <= pi_r p_r + sum over a of (pi_a p_a - pi_r
     p_r)^+ ::
 
-        V  <=  min over r of  pi_r + sum over a != r of [ (pi_a - pi_r)^+ + min(pi_a, pi_r) T(a, r) ]
+        V  <=  min over r of  pi_r
+               + sum over a != r of [ (pi_a - pi_r)^+ + min(pi_a, pi_r) T(a, r) ]
 
     With two values and pi = 1/2 that is (1 + T) / 2, and with a rarer value of prior p it is (1 -
     p) + p T.

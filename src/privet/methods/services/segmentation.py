@@ -31,7 +31,10 @@ from privet.train.game import Move, Phase, Player
 def dice(said: Tensor, truth: Tensor) -> Tensor:
     """Per picture, how well what is marked, (n, height, width), meets the truth.
 
-    >>> dice(torch.tensor([[[1, 1, 0, 0]], [[0, 0, 0, 0]]]), torch.tensor([[[1, 0, 0, 0]], [[0, 0, 0, 0]]]))
+    >>> dice(
+    ...     torch.tensor([[[1, 1, 0, 0]], [[0, 0, 0, 0]]]),
+    ...     torch.tensor([[[1, 0, 0, 0]], [[0, 0, 0, 0]]]),
+    ... )
     tensor([0.6667, 1.0000])
     """
     a, b = said.flatten(1).float(), truth.flatten(1).float()
