@@ -20,7 +20,7 @@ help:
 	@echo "make test         set up .venv with all tools, then lint, types, tests and doctests"
 	@echo "make test-system  tests with a browser, PostgreSQL, a Ray cluster and an S3 server"
 	@echo "                  (make web first, or the browser's are skipped)"
-	@echo "make lint         ruff and mypy only"
+	@echo "make lint         ruff, mypy, import-linter and the tables of docs"
 	@echo "make format       let ruff put the code in shape"
 	@echo "make docs         build the site with the API reference in out/site; a broken link fails"
 	@echo "make web          build the exchange's pages into the package (needs npm)"
@@ -50,6 +50,8 @@ lint: .venv/.installed-dev
 	@$(BIN)/ruff format --check
 	@echo "== mypy"
 	@$(BIN)/mypy
+	@echo "== import-linter: rooms import downwards only, no cycles"
+	@PYTHONPATH=src $(BIN)/lint-imports --no-logo
 	@echo "== tables of docs against benchmarks/results"
 	@$(BIN)/python benchmarks/tables.py --check
 
