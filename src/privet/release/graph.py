@@ -53,7 +53,7 @@ def export(release: Exportable) -> bytes:
 
 
 def _quantised(release: Exportable) -> bytes | None:
-    """The graph of a release that is in int8 already (quantize.py), with the noise and the grid of
+    """The graph of a release that is in int8 already (quantised.py), with the noise and the grid of
     nets/additive.py behind its code."""
     module = release.module
     if isinstance(module, Quantised):

@@ -2,6 +2,6 @@
 ranges with Ray Data.
 
 cluster.py connects; cells.py is a crew of `privet compare`; released.py with ranges.py is `privet
-apply`. Learning one release on several GPUs needs no Ray: privet/parallel.py. How it is used, and
+apply`. Learning one release on several GPUs needs no Ray: train/distributed.py. How it is used, and
 what it costs, is in docs/scale.md.
 """

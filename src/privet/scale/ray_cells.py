@@ -1,7 +1,7 @@
 """A crew of `privet compare` whose workers are tasks of a Ray cluster: one cell, learned or
 attacked, per task.
 
-The scheduler, the states and the folders are those of frontier/run.py; only where the work is done
+The scheduler, the states and the folders are those of studies/scheduler.py; only where the work is done
 is another matter. A task that finds the comparison's folder on its own disk, because the cluster
 shares it, works there. One that does not gets the cell's files through Ray's object store and sends
 them back as they appear: the checkpoint now and then while it learns, everything at the end. Either
@@ -183,7 +183,7 @@ class RayWorker:
 
 def perform(words: dict[str, Any], sent: list[Any]) -> Iterator[dict[str, Any]]:
     """One task, on whatever node: where it is, checkpoints now and then, at last its files and an
-    answer as frontier/worker.py gives it."""
+    answer as studies/worker.py gives it."""
     yield {"at": f"process {os.getpid()} on {socket.gethostname()}"}
     for said in _performed(words, sent):
         yield said

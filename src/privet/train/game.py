@@ -11,7 +11,7 @@ ends in the same weights. (On a GPU: it sees the same records and the same noise
 there in another order from run to run, disturbed or not.)
 
 No round waits for a GPU: an epoch's order is sent there once, and figures are read twice a second.
-How a move is made there, recorded or compiled, is in turn.py.
+How a move is made there, recorded or compiled, is in step.py.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Studies of papers, as TOML files; frontier/recipes.py reads them."""
+"""Studies of papers, as TOML files; studies/recipes.py reads them."""
