@@ -119,7 +119,7 @@ def audit(
         "seed": 7,
         "sha256": {"weights": "9f2c4e" + "0" * 58, "graph": "1" * 64},
         "in_game": {"beard": {"accuracy": 0.56, "balanced": 0.523, "n": 2000, "part": "select"}},
-        "command": "privet learn tiprdc --data portraits --private beard --budget 0.9 --seed 7 --out hedge",
+        "command": "privet learn tiprdc --data portraits --private beard --budget 0.9 --out hedge",
     }
     parts = {
         "fit": {"records": 8000, "people": 2000},

@@ -29,7 +29,8 @@ AUDITS = {
 def test_the_kept_schema_is_the_generated_one() -> None:
     kept = files("privet.evidence").joinpath("audit.schema.json").read_text(encoding="utf-8")
     assert kept == layout.text(), (
-        "write privet.evidence.audit_schema.text() to src/privet/evidence/audit.schema.json, and docs/audit-json.md anew"
+        "write privet.evidence.audit_schema.text() to src/privet/evidence/audit.schema.json, "
+        "and docs/audit-json.md anew"
     )
 
 

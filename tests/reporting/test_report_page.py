@@ -250,8 +250,8 @@ def test_every_word_from_outside_is_escaped() -> None:
 def test_sentences_of_the_page_agree_with_the_figures() -> None:
     text = Page(render(CASES["usual"])).text
     assert (
-        "beard: the best of 3 attackers is right 61 times in 100 (between 58 and 64); guessing is right 50 times;"
-        in text
+        "beard: the best of 3 attackers is right 61 times in 100 (between 58 and 64); "
+        "guessing is right 50 times;" in text
     )
     assert "on the raw pictures the best is right 97 times." in text
     assert (
@@ -259,8 +259,8 @@ def test_sentences_of_the_page_agree_with_the_figures() -> None:
         "guessing is right 50 times; on raw data it is right 92 times." in text
     )
     assert (
-        "the method's own adversary is right 52 times in 100, the strongest one trained afterwards 61 times."
-        in text
+        "the method's own adversary is right 52 times in 100, "
+        "the strongest one trained afterwards 61 times." in text
     )
     assert "privet learn tiprdc --data portraits" in text and "4 min 12 s" in text
 
@@ -419,8 +419,8 @@ def test_the_headline_keeps_no_worse_way_quiet() -> None:
     page = Page(render(CASES["full"])).text
     head = page[: page.index("Privacy against utility")]
     assert (
-        "From the average of 16 releases of the same record: right 83 times in 100 (between 81 and 85)."
-        in head
+        "From the average of 16 releases of the same record: "
+        "right 83 times in 100 (between 81 and 85)." in head
     )
     assert "From rebuilt pictures" not in head, "it is below the headline"
     assert "Knowing only smiling is right 57 times; knowing only glasses is right 51 times." in head
@@ -467,8 +467,8 @@ def test_points_say_their_exact_values_to_mouse_and_keyboard() -> None:
 def test_numbers_are_explained_and_not_called_right() -> None:
     page = Page(render(replace(CASES["numbers"], release={}))).text
     assert (
-        "the best of 2 attackers explains 31 % of the differences between people (between 27 and 35)"
-        in page
+        "the best of 2 attackers explains 31 % of the differences between people "
+        "(between 27 and 35)" in page
     )
     assert (
         "times in 100" not in page and "AUC" not in page and "balanced accuracy" not in page.lower()

@@ -98,8 +98,8 @@ def test_the_best_of_what_tasks_give_away_is_said_first() -> None:
     }
     said = words.baseline_sentence(replace(example.BEARD, baselines=many))
     assert (
-        said
-        == "Knowing only t5 is right 55 times; knowing only t4 is right 54 times; knowing only t3 is right 53 times."
+        said == "Knowing only t5 is right 55 times; knowing only t4 is right 54 times; "
+        "knowing only t3 is right 53 times."
     )
     assert (
         words.baseline_sentence(example.BEARD)
@@ -120,7 +120,8 @@ def test_only_other_ways_beyond_doubt_join_the_headline() -> None:
         replace(example.finding("network", 0.8, "averaged"), releases=4),
     )
     assert words.louder(replace(example.BEARD, others=(near, far, replace(far, score=VOID)))) == [
-        "From the average of 4 releases of the same record: right 80 times in 100 (between 78 and 82)."
+        "From the average of 4 releases of the same record: "
+        "right 80 times in 100 (between 78 and 82)."
     ]
     assert words.louder(example.unmeasured()) == []
 
@@ -154,7 +155,8 @@ def test_undeclared_sentence_counts_what_is_readable() -> None:
 
     assert read(0.5, 0.51) == "2 other attributes were tried, and none could be told from guessing."
     assert read(0.5, 0.7, 0.9).startswith(
-        "Of 3 other attributes, 2 can be read beyond guessing: above all a2 (90 times in 100) and a1"
+        "Of 3 other attributes, 2 can be read beyond guessing: "
+        "above all a2 (90 times in 100) and a1"
     )
     void = replace(example.unmeasured(), role="undeclared")
     assert "too few test records" in sections.undeclared_sentence(

@@ -40,9 +40,14 @@ def work(job: dict) -> dict:
     cell, folder = job["cell"], Path(job["folder"])
     settings = cell["settings"]
     with (folder.parent.parent / "asked.txt").open("a") as file:
-        file.write(
-            f"{job['do']} {cell['method']} {cell['seed']} {os.getpid()} {'raw' if job['raw'] else 'own'}\n"
+        words = (
+            job["do"],
+            cell["method"],
+            cell["seed"],
+            os.getpid(),
+            "raw" if job["raw"] else "own",
         )
+        file.write(" ".join(map(str, words)) + "\n")
     folder.mkdir(parents=True, exist_ok=True)
     time.sleep(settings.get("seconds", 0))
     if "refuse" in settings:

@@ -91,7 +91,11 @@ def test_data_that_is_not_there_is_left_out_by_name(tmp_path):
 
 def test_a_recipe_of_ones_own(tmp_path):
     path = tmp_path / "own.toml"
-    text = 'title = "Own"\n[sources]\na = "a.csv"\n[[questions]]\nsource = "a"\nprivate = ["u"]\nutility = ["y"]\n[[runs]]\nmethod = "leace"\n'
+    text = (
+        'title = "Own"\n[sources]\na = "a.csv"\n'
+        '[[questions]]\nsource = "a"\nprivate = ["u"]\nutility = ["y"]\n'
+        '[[runs]]\nmethod = "leace"\n'
+    )
     path.write_text(text)
     (study_file := tmp_path / "a.csv").touch()
     assert recipes.recipe(str(path), str(tmp_path)).questions[0].learned_on == Source(

@@ -32,21 +32,8 @@ def by_attribute(certificates: Sequence[Certified]) -> dict[str, ByReleases]:
 def bound_sentence(one: Certified) -> str:
     """The bound in one sentence; shares are rounded up.
 
-    >>> people = (
-    ...     0.577,
-    ...     0.6,
-    ...     (0.5, 0.5),
-    ...     0.15,
-    ...     0.55,
-    ...     0.027,
-    ...     0.99,
-    ...     (900, 900),
-    ...     2,
-    ...     0.4,
-    ...     1,
-    ...     "smoothed",
-    ... )
-    >>> bound_sentence(Certified("sex", ("f", "m"), *people))
+    >>> known = 0.15, 0.55, 0.027, 0.99, (900, 900), 2, 0.4, 1, "smoothed"
+    >>> bound_sentence(Certified("sex", ("f", "m"), 0.577, 0.6, (0.5, 0.5), *known))
     'No adversary can guess it with a balanced accuracy above 57.7 % (99 % confidence).'
     """
     if one.bound is None:
@@ -83,24 +70,14 @@ def participant_sentence(one: Certified) -> str:
 def repeated_sentence(releases: ByReleases) -> str:
     """What several releases of the same record allow; empty where there is nothing to add.
 
-    >>> people = (
-    ...     0.577,
-    ...     0.6,
-    ...     (0.5, 0.5),
-    ...     0.15,
-    ...     0.55,
-    ...     0.027,
-    ...     0.99,
-    ...     (900, 900),
-    ...     2,
-    ...     0.4,
-    ...     1,
-    ...     "smoothed",
+    >>> known = 0.15, 0.55, 0.027, 0.99, (900, 900), 2, 0.4, 1, "smoothed"
+    >>> one, four, many = (
+    ...     Certified("sex", ("f", "m"), bound, 0.6, (0.5, 0.5), *known)
+    ...     for bound in (0.5, 0.7, None)
     ... )
-    >>> one = Certified("sex", ("f", "m"), *people)
-    >>> from dataclasses import replace
-    >>> print(repeated_sentence({1: one, 4: replace(one, bound=0.7), 16: replace(one, bound=None)}))
-    With several releases of the same record, each with fresh noise: 4 releases, at most 70.0 %; 16 releases, not certified.
+    >>> print(repeated_sentence({1: one, 4: four, 16: many}).replace(": ", ":\\n"))
+    With several releases of the same record, each with fresh noise:
+    4 releases, at most 70.0 %; 16 releases, not certified.
     """
     parts = [
         f"{number} releases, "
@@ -145,19 +122,15 @@ def noise_plot(
     """Noise across, right answers up: the certified bound falls with noise, and so does the use of
     the release."""
     lines = noise_lines(certification, attribute)
-    sigmas = [step.sigma for step in certification.curve]
-    lowest = min([*(chance for *_, chance in lines), *(p.y for *_, line, _ in lines for p in line)])
+    chances = [chance for *_, chance in lines]
+    lowest = min([*chances, *(point.y for _, _, line, _ in lines for point in line)])
     y = Axis(max(math.floor(10 * lowest - 0.2) / 10, -0.1), 1, "right answers, %", factor=100)
-    if any(one.flip is not None for one in certification.certificates):
-        x = Axis(0.0, sigmas[-1], "share replaced at random", ticks=(0.0, 0.3, 0.6, 0.9))
-    else:
-        title = "noise: its standard deviation"
-        x = Axis(sigmas[0], sigmas[-1], title, scale=math.log, ticks=sigmas)
+    x = _noise_axis(certification)
     plot = Plot(x, y, width, height, names=156 if width >= 600 else 106)
     plot.axes()
-    used = next((n for one in certification.certificates if (n := noise(one)) is not None), None)
-    if used is not None and x.low <= used <= x.high:
-        plot.level("overall", x=used, name="this release")
+    for used in [n for n in map(noise, certification.certificates) if n is not None][:1]:
+        if x.low <= used <= x.high:
+            plot.level("overall", x=used, name="this release")
     for name, role, line, chance in lines:
         plot.level(f"chance {role}", y=chance)
         plot.line(line, role)
@@ -165,6 +138,14 @@ def noise_plot(
         plot.name(last.x, last.y, shorten(name, 22 if width >= 600 else 15), f"note {role}")
     said = (f"{name}: {'; '.join(point.title for point in line)}." for name, _, line, _ in lines)
     return plot.svg(" ".join(said))
+
+
+def _noise_axis(certification: Certification) -> Axis:
+    sigmas = [step.sigma for step in certification.curve]
+    if any(one.flip is not None for one in certification.certificates):
+        return Axis(0.0, sigmas[-1], "share replaced at random", ticks=(0.0, 0.3, 0.6, 0.9))
+    title = "noise: its standard deviation"
+    return Axis(sigmas[0], sigmas[-1], title, scale=math.log, ticks=sigmas)
 
 
 def noise_lines(

@@ -1,4 +1,4 @@
-"""Where the names in a plot go, so that none covers a point, a line, an interval or another name."""
+"""Where the names in a plot go: none covers a point, a line, an interval or another name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An audit as a few lines of Markdown (templates/report.md), for a pull request or a job's summary."""
+"""An audit as a few lines of Markdown (templates/report.md), for a pull request or a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plots as inline SVG: axes, lines with intervals, bars, levels, a legend, names that cover nothing.
+"""Plots as inline SVG: axes, lines with intervals, bars, levels, legends, names that cover nothing.
 
     x = Axis(0.1, 10, "noise", scale=math.log, ticks=[0.1, 1, 10])
     plot = Plot(x, Axis(0.4, 1, "right answers, %", factor=100), 720, 400)

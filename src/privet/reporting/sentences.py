@@ -115,23 +115,22 @@ def private_sentence(reading: Reading, noun: str = "records") -> str:
     >>> def found(v, source="released"):
     ...     figure = Figure(value=v, low=v - 0.0201, high=v + 0.019, n=2000, chance=0.5)
     ...     return Finding("mlp", source, v, figure, figure, None, 1.0)
-    >>> beard = Reading(
-    ...     "beard", "private", ("no", "yes"), (found(0.61),), (found(0.97, "raw"),), 0, 0
-    ... )
+    >>> released, raw = (found(0.61),), (found(0.97, "raw"),)
+    >>> beard = Reading("beard", "private", ("no", "yes"), released, raw, 0, 0)
     >>> print(private_sentence(beard, "pictures").replace("; ", ";\\n"))
     the only attacker is right 61 times in 100 (between 58 and 63);
     guessing is right 50 times;
     on the raw pictures it is right 97 times.
-    >>> print(private_sentence(replace(beard, released=(found(0.51), found(0.5)), raw=())))
-    the best of 2 attackers is right 51 times in 100 (between 48 and 53), not distinguishable from guessing (50).
+    >>> text = private_sentence(replace(beard, released=(found(0.51),), raw=()))
+    >>> print(text.replace("from ", "from\\n"))
+    the only attacker is right 51 times in 100 (between 48 and 53), not distinguishable from
+    guessing (50).
 
     >>> miss = Figure(7.12, 6.8, 7.4, 2000, 9.81, unit="years", measure="mean absolute error")
-    >>> age = Finding(
-    ...     "mlp", "released", 0.3, Figure(0.31, 0.275, 0.349, 2000, 0.0), miss, None, 1.0
-    ... )
-    >>> print(
-    ...     private_sentence(Reading("age", "private", (), (age,), (), 0, 0)).replace("; ", ";\\n")
-    ... )
+    >>> share = Figure(0.31, 0.275, 0.349, 2000, 0.0)
+    >>> released = (replace(found(0.3), score=share, plain=miss),)
+    >>> age = Reading("age", "private", (), released, (), 0, 0)
+    >>> print(private_sentence(age).replace("; ", ";\\n"))
     the only attacker explains 31 % of the differences between people (between 27 and 35);
     guessing explains none;
     it misses by 7.12 on average, guessing by 9.81.
@@ -175,10 +174,7 @@ def baseline_sentence(reading: Reading) -> str:
     """What is known to those who never see the release, only the label of a task; empty where
     nothing was measured.
 
-    >>> task = {
-    ...     "task smiling": Figure(0.571, 0.55, 0.59, 2000, 0.5),
-    ...     "prior": Figure(0.5, 0.5, 0.5, 2000, 0.5),
-    ... }
+    >>> task = {"task smiling": Figure(0.571, 0.55, 0.59, 2000, 0.5)}
     >>> baseline_sentence(Reading("beard", "private", ("no", "yes"), (), (), 0, 0, baselines=task))
     'Knowing only smiling is right 57 times.'
     """
@@ -225,8 +221,8 @@ def highest_sentence(reading: Reading) -> str:
     figure = reading.evidence.get("highest_of_all")
     if figure is None or not measured(figure) or len(reading.released) < 2:
         return ""
-    found = does(figure).removeprefix("is ")
-    return f"The highest on the test part, with a wider interval because it was picked for being the highest: {found}."
+    why = "with a wider interval because it was picked for being the highest"
+    return f"The highest on the test part, {why}: {does(figure).removeprefix('is ')}."
 
 
 def score(reading: Reading) -> tuple[str, str] | None:

@@ -1,7 +1,8 @@
 """applicants: a drawn table for the small sizes of recipes, since no table comes with Privet.
 
     hours, trade      men work 5 hours more in the mean, and in other trades
-    income is high    where  0.35 (schooling - 12) + 0.06 (hours - 38) + 0.03 (age - 40) + logistic noise > 0.6
+    income is high    where  0.35 (schooling - 12) + 0.06 (hours - 38) + 0.03 (age - 40)
+                             + logistic noise > 0.6
 
 So sex can be read in part, income in part, and neither says all of the other.
 """

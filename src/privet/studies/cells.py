@@ -2,7 +2,8 @@
 named by its content.
 
 DIR/cells/SHA256/
-  cell.json        what it is; the folder's name is the SHA-256 of this, so the same work is never done twice
+  cell.json        what it is; the folder's name is the SHA-256 of this, so that the same work is
+                   never done twice
   release/         what was learned (and, until then, the checkpoint)
   learned.json     seconds of learning
   audit/           audit.json and report.html

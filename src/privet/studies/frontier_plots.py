@@ -15,7 +15,7 @@ from privet.evidence.formatting import measured, percent
 from privet.reporting.audit_plots import exactly, privacy_plane, score_axis
 from privet.reporting.label_placement import shorten
 from privet.reporting.plot import COLOURS, Axis, Plot, Point, element, shape
-from privet.studies.groups import Group, mean_figure
+from privet.studies.groups import Group, by_variant, mean_figure
 from privet.studies.results_table import Row
 from privet.studies.study import Question
 
@@ -136,28 +136,38 @@ class Curve(NamedTuple):
 
 def curves(question: Question, rows: Sequence[Row]) -> list[Curve]:
     """The figures of a question; empty where no method has two budgets, or many have."""
-    done = [row for row in rows if row.answers(question.name)]
-    budgets: dict[str, set[float]] = {}
-    for row in done:
-        if row.cell.budget is not None:
-            budgets.setdefault(row.cell.method, set()).add(row.cell.budget)
-    methods = [name for name, tried in budgets.items() if len(tried) > 1]
-    raw: dict[str, Figure] = next((figures(question, r) for r in done if r.cell.is_raw), {})
+    variants = by_variant(row for row in rows if row.answers(question.name))
+    raw = next((seeds for seeds in variants if seeds[0].cell.is_raw), ())
+    several = _with_several_budgets(variants)
     made = []
-    for name in methods if len(methods) <= MOST_METHODS else ():
-        lines: dict[str, dict[str, dict[float, list[Figure]]]] = {}
-        tried = [row for row in done if row.cell.method == name and row.cell.budget is not None]
-        for row in tried:
-            for title, figure in figures(question, row).items():
-                line = lines.setdefault(title, {}).setdefault(row.cell.label, {})
-                line.setdefault(row.cell.budget or 0.0, []).append(figure)
-        for title, by_label in lines.items():
-            means = {
-                label: [(b, mean) for b, own in sorted(line.items()) if (mean := mean_figure(own))]
-                for label, line in by_label.items()
-            }
-            made.append(Curve(title, tried[0].cell.dial, means, raw.get(title)))
+    for own in several if len(several) <= MOST_METHODS else ():
+        cells = [row for seeds in own for row in seeds]
+        for title in dict.fromkeys(title for row in cells for title in figures(question, row)):
+            made.append(_curve(question, title, own, raw))
     return made
+
+
+def _with_several_budgets(variants: Sequence[tuple[Row, ...]]) -> list[list[tuple[Row, ...]]]:
+    """The variants of each method that has several."""
+    methods: dict[str, list[tuple[Row, ...]]] = {}
+    for seeds in variants:
+        if seeds[0].cell.budget is not None:
+            methods.setdefault(seeds[0].cell.method, []).append(seeds)
+    return [own for own in methods.values() if len({seeds[0].cell.budget for seeds in own}) > 1]
+
+
+def _curve(
+    question: Question, title: str, variants: Sequence[tuple[Row, ...]], raw: tuple[Row, ...]
+) -> Curve:
+    def mean(seeds: tuple[Row, ...]) -> Figure | None:
+        return mean_figure(figures(question, row).get(title) for row in seeds)
+
+    lines: dict[str, list[tuple[float, Figure]]] = {}
+    for seeds in sorted(variants, key=lambda seeds: seeds[0].cell.budget or 0.0):
+        if (figure := mean(seeds)) is not None:
+            cell = seeds[0].cell
+            lines.setdefault(cell.label, []).append((cell.budget or 0.0, figure))
+    return Curve(title, variants[0][0].cell.dial, lines, mean(raw))
 
 
 def figures(question: Question, row: Row) -> dict[str, Figure]:

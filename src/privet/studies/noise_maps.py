@@ -110,7 +110,8 @@ def _body(release: Release) -> Keep:
     body = getattr(release.module, "body", None)
     if not isinstance(body, Keep):
         raise PrivetError(
-            f"A release by {release.card.get('method', 'another method')} has no map: learn one with  privet learn cloak."
+            f"A release by {release.card.get('method', 'another method')} has no map: learn one "
+            "with  privet learn cloak."
         )
     return body
 

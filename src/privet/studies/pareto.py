@@ -2,7 +2,8 @@
 Functions of numbers only.
 
     q dominates p   if  leak_q <= leak_p  and  use_q >= use_p, one of them strictly
-    hypervolume     area of { (leak, use) : some point dominates it } inside the rectangle from `worst` to `best`, as a share of it
+    hypervolume     area of { (leak, use) : some point dominates it } inside the rectangle from
+                    `worst` to `best`, as a share of it
 
 Zitzler and Thiele, Multiobjective evolutionary algorithms, IEEE Transactions on Evolutionary
 Computation 3(4), 1999.
@@ -39,10 +40,8 @@ def hypervolume(points: Sequence[Point], worst: Point, best: Point) -> float:
     """Share of the rectangle between `worst` and `best` that is dominated; what lies outside of it
     counts as far as its edge.
 
-    >>> hypervolume([(0.75, 0.75)], worst=(1.0, 0.5), best=(0.5, 1.0)), hypervolume(
-    ...     [], (1.0, 0.5), (0.5, 1.0)
-    ... )
-    (0.25, 0.0)
+    >>> hypervolume([(0.75, 0.75)], worst=(1.0, 0.5), best=(0.5, 1.0))
+    0.25
     """
     if not (best[0] < worst[0] and worst[1] < best[1]):
         return 0.0

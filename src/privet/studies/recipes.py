@@ -11,7 +11,7 @@
     size = [64, 64]
     [[questions]]      # name, title, source, private, utility; on, hidden, asked: audited elsewhere
     [[runs]]           # method, budgets, settings, label; told = false: without tasks
-    [[published]]      # figures of the paper: attribute, value, source, question, label, budget, ...
+    [[published]]      # figures of the paper: attribute, value, source, question, label, ...
     [small]            # replaces the above with --size small; settings.METHOD adds to its runs
 """
 
@@ -94,23 +94,8 @@ def shrink(content: Mapping[str, Any]) -> dict[str, Any]:
 def study(content: Mapping[str, Any], data: str | None, name: str) -> Study:
     """A recipe's content as a study; questions whose data is not there are left out, and the notes
     say so."""
-    questions, notes = [], []
-    for entry in content["questions"]:
-        words: dict[str, Any] = {
-            key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()
-        }
-        sources = {
-            key: _source(entry[key], content, data) for key in ("source", "on") if key in entry
-        }
-        learned_on, elsewhere = sources["source"], sources.get("on")
-        absent = next((entry[key] for key, source in sources.items() if source is None), None)
-        if learned_on is None or absent is not None:
-            spec = content["sources"][absent]
-            title = entry.get("title") or entry.get("name") or "The question"
-            notes.append(f"{title} is left out: there is no {spec.partition(':')[2] or spec}.")
-        else:
-            words = {key: value for key, value in words.items() if key not in sources}
-            questions.append(Question(learned_on, elsewhere=elsewhere, **words))
+    answers = [_question(entry, content, data) for entry in content["questions"]]
+    questions = [one for one in answers if isinstance(one, Question)]
     if not questions:
         raise PrivetError(
             f"The recipe {name} needs {', '.join(map(str, content['sources'].values()))}: say with "
@@ -128,8 +113,27 @@ def study(content: Mapping[str, Any], data: str | None, name: str) -> Study:
         battery=content.get("battery", "standard"),
         rebuild=content.get("rebuild", True),
         published=tuple(one for one in known if one.question in asked),
-        notes=tuple(notes),
+        notes=tuple(one for one in answers if isinstance(one, str)),
     )
+
+
+def _question(
+    entry: Mapping[str, Any], content: Mapping[str, Any], data: str | None
+) -> Question | str:
+    """A question; a sentence where its data is not there."""
+    sources = {key: _source(entry[key], content, data) for key in ("source", "on") if key in entry}
+    for key, source in sources.items():
+        if source is None:
+            spec = content["sources"][entry[key]]
+            title = entry.get("title") or entry.get("name") or "The question"
+            return f"{title} is left out: there is no {spec.partition(':')[2] or spec}."
+    words: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in entry.items()
+        if key not in sources
+    }
+    words |= {"learned_on": sources["source"], "elsewhere": sources.get("on")}
+    return Question(**words)
 
 
 def _variant(
