@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from privet import Audit
 from privet.cli import main as cli
 from privet.release.runtime import read_card
+from privet.studies import progress
 from privet.studies import scheduler as running
 from privet.studies.compare import Comparison, interruptible
-from privet.studies.progress_table import ProgressTable
 from privet.studies.scheduler import Job
 from small import small
 
@@ -96,17 +96,17 @@ def test_raw_records_are_attacked_once_for_all(told):
     )
 
 
-def test_the_live_table_shows_who_is_at_work(tmp_path):
-    jobs = [
-        Job(cell(), tmp_path, "attacking"),
-        Job(cell(seed=1), tmp_path, "failed", "Too few."),
-        Job(cell(seed=2), tmp_path, "left"),
-    ]
+def test_a_line_per_event_says_who_is_at_work(tmp_path, monkeypatch):
     page = io.StringIO()
-    Console(file=page, width=120).print(ProgressTable(jobs))
-    said = page.getvalue()
-    assert "TIPRDC budget 0.9, seed 0" in said and "attacking" in said and "Too few." in said
-    assert "1 failed, 1 attacking, 1 left" in said
+    monkeypatch.setattr(progress, "console", Console(file=page, width=120))
+    jobs = [Job(cell(seed=seed), tmp_path) for seed in range(3)]
+    with progress.progress(jobs) as changed:
+        for job, state in zip(jobs, ("attacking", "failed", "learned"), strict=True):
+            job.state, job.error = state, "Too few." if state == "failed" else ""
+            changed(job)
+    first, second = page.getvalue().splitlines()
+    assert first.endswith("0/3  TIPRDC budget 0.9, seed 0: attacking")
+    assert second.endswith("1/3  TIPRDC budget 0.9, seed 1: failed. Too few.")
 
 
 def test_control_c_says_what_is_kept(tmp_path, capsys):

@@ -103,10 +103,6 @@ def name(key: str, figure: Figure) -> str:
     return words[:1].upper() + words[1:]
 
 
-def meaning(key: str) -> str:
-    return NAMES[key][1] if key in NAMES else ""
-
-
 def notes(figures: Mapping[str, Figure]) -> tuple[str, dict[str, str]]:
     """What is to be known about all of them, said once, and what is left to say about each.
 
@@ -136,12 +132,7 @@ def value(figure: Figure, key: str = "") -> str:
     """
     if empty(figure):
         return UNKNOWN
-    return _written(figure, figure.value, key)
-
-
-def guess(figure: Figure, key: str = "") -> str:
-    """What the best guess without any data reaches, in the figure's unit."""
-    return _written(figure, figure.chance, key)
+    return written(figure, figure.value, key)
 
 
 def ends(figure: Figure, key: str = "") -> str:
@@ -166,7 +157,8 @@ def _is_share(figure: Figure, key: str) -> bool:
     return figure.unit == "share" and key not in _ON_THEIR_OWN
 
 
-def _written(figure: Figure, number: float, key: str) -> str:
+def written(figure: Figure, number: float, key: str = "") -> str:
+    """A number in the unit of a figure."""
     if not is_number(number):
         return "no finite number"
     if _is_share(figure, key):

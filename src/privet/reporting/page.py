@@ -6,11 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from privet.core.files import write_text
 from privet.evidence import formatting
@@ -90,11 +88,9 @@ def jinja() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = files("privet.reporting").joinpath("templates", "report.css")
     # A number keeps its sign when lines break.
     pages.filters["held"] = lambda text: str(text).replace(" %", "\u00a0%")
     pages.globals.update(
-        css=Markup(style.read_text(encoding="utf-8")),
         sentences=sentences,
         numbers=formatting,
         measures=measures,

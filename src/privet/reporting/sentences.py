@@ -215,16 +215,6 @@ def louder(reading: Reading, noun: str = "records") -> list[str]:
     return [other_sentence(f, noun) for f in beaten]
 
 
-def highest_sentence(reading: Reading) -> str:
-    """The highest figure of a table, with an interval that counts how many there were to pick it
-    from."""
-    figure = reading.evidence.get("highest_of_all")
-    if figure is None or not measured(figure) or len(reading.released) < 2:
-        return ""
-    why = "with a wider interval because it was picked for being the highest"
-    return f"The highest on the test part, {why}: {does(figure).removeprefix('is ')}."
-
-
 def score(reading: Reading) -> tuple[str, str] | None:
     """The one number to set large, and what it counts; None where there is none."""
     if not reading.released or not measured(figure := reading.worst.score):
@@ -264,17 +254,6 @@ def in_game(
             mark = after and replace(after, value=share, low=share, high=share)
             shown.append((str(attribute), share, {**about, "measure": key}, mark, after))
     return shown
-
-
-def learned_elsewhere(audit: Audit) -> str | None:
-    """The data the release was learned on, where the card says that it was not the data of this
-    audit."""
-    card = audit.release.get("data")
-    learned = card if isinstance(card, Mapping) else {}
-    prints = [learned.get("fingerprint"), audit.data.get("fingerprint")]
-    return (
-        str(learned.get("name") or "other data") if all(prints) and len(set(prints)) > 1 else None
-    )
 
 
 def method(audit: Audit) -> str:

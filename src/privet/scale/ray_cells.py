@@ -19,7 +19,6 @@ import socket
 import tempfile
 import threading
 import time
-import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -238,7 +237,9 @@ def _checkpoints(path: Path, thread: threading.Thread, every: float) -> Iterator
 
 
 def _work(words: Mapping[str, Any], folder: Path, raw: str | None) -> dict[str, Any]:
-    try:
+    from privet.studies.worker import answer
+
+    def work() -> None:
         cell = Cell.from_json(words["cell"])
         if cell.key != words["key"]:
             raise PrivetError(
@@ -246,20 +247,10 @@ def _work(words: Mapping[str, Any], folder: Path, raw: str | None) -> dict[str, 
             )
         _same_data(cell, words["do"])
         module, _, name = words["work"].partition(":")
-        job = {
-            "do": words["do"],
-            "cell": words["cell"],
-            "folder": str(folder),
-            "device": words["device"],
-            "raw": raw,
-        }
-        getattr(importlib.import_module(module), name)(job)
-    except PrivetError as error:
-        return {"error": str(error)}
-    except Exception as error:
-        traceback.print_exc()
-        return {"error": f"{type(error).__name__}: {error}".splitlines()[0][:300], "broken": True}
-    return {}
+        asked = {key: words[key] for key in ("do", "cell", "device")}
+        getattr(importlib.import_module(module), name)({**asked, "folder": str(folder), "raw": raw})
+
+    return answer(work)
 
 
 def _same_data(cell: Cell, do: str) -> None:

@@ -16,7 +16,7 @@ from privet.studies.cells import Cell
 from privet.studies.collaborative_page import cards_by_page
 from privet.studies.collaborative_page import page as collaborative_page
 from privet.studies.frontier_page import render, table
-from privet.studies.progress_table import progress_table
+from privet.studies.progress import progress
 from privet.studies.results_table import Row, rows, write_parquet
 from privet.studies.scheduler import Job, StartWorker, count, jobs_of, locked, run
 from privet.studies.study import Study
@@ -95,12 +95,12 @@ def run_study(
 
             def changed(job: Job) -> None:
                 nonlocal written
-                shown.changed(job)
+                show(job)
                 if job.state == "done" and time.monotonic() - written > EVERY:
                     write(folder, study, cells, jobs, command)
                     written = time.monotonic()
 
-            with progress_table(list(jobs.values())) as shown:
+            with progress(list(jobs.values())) as show:
                 try:
                     run(
                         cells,

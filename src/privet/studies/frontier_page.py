@@ -66,10 +66,8 @@ class PaperFigure(NamedTuple):
 
 def render(study: Study, rows: Sequence[Row], command: str | None = None) -> str:
     """The page; rows that are not done are named in words."""
-    script, style = (
-        files("privet.reporting").joinpath("templates", name).read_text(encoding="utf-8")
-        for name in ("frontier.js", "frontier.css")
-    )
+    templates = files("privet.reporting").joinpath("templates")
+    script = templates.joinpath("frontier.js").read_text(encoding="utf-8")
     labels = dict.fromkeys(row.cell.label for row in rows if not row.cell.is_raw)
     styles = {label: Style(label, number) for number, label in enumerate(labels)}
     drawn = ((question, curves(question, rows)) for question in study.questions)
@@ -86,7 +84,6 @@ def render(study: Study, rows: Sequence[Row], command: str | None = None) -> str
         data_names=listed(sorted({str(r.audit.data.get("name")) for r in rows if r.audit})),
         private=_every(question.audited_private for question in study.questions),
         utility=_every(question.audited_utility for question in study.questions),
-        extra=Markup(style),
         script=Markup(script),
         allowed=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )

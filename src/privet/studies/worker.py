@@ -15,9 +15,9 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,18 @@ def do(job: Mapping[str, Any]) -> None:
         attack(cell, folder, job["device"], job["raw"] and Path(job["raw"]))
 
 
+def answer(work: Callable[[], None]) -> dict[str, Any]:
+    """What to say after some work: nothing, or the error; `broken` where nobody expected it."""
+    try:
+        work()
+    except PrivetError as error:
+        return {"error": str(error)}
+    except Exception as error:
+        traceback.print_exc()
+        return {"error": f"{type(error).__name__}: {error}".splitlines()[0][:300], "broken": True}
+    return {}
+
+
 def main() -> None:
     # Libraries may print: only answers go to the pipe.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
@@ -141,17 +153,9 @@ def main() -> None:
 
     threading.Thread(target=listen, daemon=True).start()
     while True:
-        answer: dict[str, Any] = {}
-        try:
-            do(jobs.get())
-        except PrivetError as error:
-            answer = {"error": str(error)}
-        except Exception as error:
-            traceback.print_exc()
-            said = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-            answer = {"error": said, "broken": True}
-        answers.write(json.dumps(answer) + "\n")
-        if answer.get("broken"):  # a GPU that has failed once fails on; a new process starts clean
+        said = answer(partial(do, jobs.get()))
+        answers.write(json.dumps(said) + "\n")
+        if "broken" in said:  # a GPU that has failed once fails on; a new process starts clean
             os._exit(1)
 
 
