@@ -30,6 +30,6 @@ def text(words: str) -> str:
     'hair&#95;color &#124; &#60;b&#62;dark&#60;&#47;b&#62;'
     """
     visible = "".join(" " if unicodedata.category(c).startswith("C") else c for c in words)
-    plain = _MARKUP.sub(lambda found: f"&#{ord(found[0])};", " ".join(visible.split()))
+    plain = _MARKUP.sub(lambda match: f"&#{ord(match[0])};", " ".join(visible.split()))
     # GitHub looks for @names after rendering; a space of no width hides them.
     return plain.replace("&#64;", "&#64;&#8203;")

@@ -96,19 +96,19 @@ def readable(audit: Audit) -> list[Reading]:
 
 def undeclared_sentence(audit: Audit) -> str:
     """How much else can be read, the worst three by name."""
-    tried, found = [r for r in ranked(audit) if measured(r.worst.score)], readable(audit)
+    tried, legible = [r for r in ranked(audit) if measured(r.worst.score)], readable(audit)
     if not tried:
         return (
             "Attributes you did not list were tried, but too few test records have a label, or all "
             "have the same."
         )
     several = len(tried) > 1
-    if not found:
+    if not legible:
         were = "attributes were" if several else "attribute was"
         return f"{len(tried):,} other {were} tried, and none could be told from guessing."
-    named = listed([f"{r.attribute} ({sentences.in_tries(r.worst.score)})" for r in found[:3]])
+    named = listed([f"{r.attribute} ({sentences.in_tries(r.worst.score)})" for r in legible[:3]])
     of = f"Of {len(tried):,} other attribute{'s' if several else ''}"
-    return f"{of}, {len(found):,} can be read beyond guessing: above all {named}."
+    return f"{of}, {len(legible):,} can be read beyond guessing: above all {named}."
 
 
 def fairness_sentence(one: Fairness) -> str:

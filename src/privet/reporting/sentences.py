@@ -200,8 +200,8 @@ def other_sentence(finding: Finding, noun: str = "records") -> str:
         "rebuilt": f"rebuilt {noun}",
         "raw": f"raw {noun}",
     }
-    found = does(finding.score).removeprefix("is ") if measured(finding.score) else UNKNOWN
-    return f"From {ways.get(finding.source, 'one release')}: {found}."
+    said = does(finding.score).removeprefix("is ") if measured(finding.score) else UNKNOWN
+    return f"From {ways.get(finding.source, 'one release')}: {said}."
 
 
 def louder(reading: Reading, noun: str = "records") -> list[str]:

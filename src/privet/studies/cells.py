@@ -100,8 +100,8 @@ class Cell:
         words = {"question", "label", "dial", "budget", "learned_on", "audited_on"}
         if self.rebuild:
             words.add("rebuild")
-        own = {key: value for key, value in asdict(self).items() if key not in words}
-        return {"privet": __version__, **own}
+        content = {key: value for key, value in asdict(self).items() if key not in words}
+        return {"privet": __version__, **content}
 
     @cached_property
     def key(self) -> str:

@@ -118,17 +118,17 @@ def tradeoff(releases: Sequence[Sanitizer], private: str, task: str) -> Markup:
     raw: list[Point] = []
     measure = ""
     for one in releases:
-        hidden, kept, given = (
+        hidden, service, given = (
             one.of(private, "private"),
             one.of(task, "utility"),
             one.given(private),
         )
-        if hidden is None or kept is None or given is None:
+        if hidden is None or service is None or given is None:
             continue
-        key = "top_5" if "top_5" in kept.released else "balanced"
+        key = "top_5" if "top_5" in service.released else "balanced"
         measure = "right among its first five, %" if key == "top_5" else "balanced accuracy, %"
-        before = given.raw["balanced"], kept.raw[key]
-        after = hidden.released["balanced"], kept.released[key]
+        before = given.raw["balanced"], service.raw[key]
+        after = hidden.released["balanced"], service.released[key]
         for (leak, use), name, line in (
             (before, "raw records", raw),
             (after, f"{one.variant}, alpha {one.alpha:g}", lines.setdefault(one.variant, [])),
@@ -137,7 +137,7 @@ def tradeoff(releases: Sequence[Sanitizer], private: str, task: str) -> Markup:
             line.append(Point(leak, use, said))
     if not raw:
         return Markup("")
-    points = [raw[-1], *(point for own in lines.values() for point in own)]
+    points = [raw[-1], *(point for line in lines.values() for point in line)]
     title = f"Privacy model on {private}: balanced accuracy, %"
     x = _axis([p.x for p in points], title, "private", "more private \u2192", reverse=True)
     plot = _lines(x, _axis([p.y for p in points], f"Service for {task}: {measure}"), lines)
@@ -181,9 +181,9 @@ def sureness(releases: Sequence[Sanitizer], private: str, source: str) -> list[t
     """
     plots = []
     for variant in dict.fromkeys(one.variant for one in releases):
-        own = [one for one in releases if one.variant == variant]
-        answers = [(one, a) for one in own if (a := one.of(private, "private")) is not None]
-        given = own[0].given(private)
+        sweep = [one for one in releases if one.variant == variant]
+        answers = [(one, a) for one in sweep if (a := one.of(private, "private")) is not None]
+        given = sweep[0].given(private)
         if given is None or not answers or (source == "raw" and variant.startswith("plug")):
             continue
         first = "raw" if source == "released" else "as given"

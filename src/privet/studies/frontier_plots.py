@@ -140,10 +140,10 @@ def curves(question: Question, rows: Sequence[Row]) -> list[Curve]:
     raw = next((seeds for seeds in variants if seeds[0].cell.is_raw), ())
     several = _with_several_budgets(variants)
     made = []
-    for own in several if len(several) <= MOST_METHODS else ():
-        cells = [row for seeds in own for row in seeds]
+    for tried in several if len(several) <= MOST_METHODS else ():
+        cells = [row for seeds in tried for row in seeds]
         for title in dict.fromkeys(title for row in cells for title in figures(question, row)):
-            made.append(_curve(question, title, own, raw))
+            made.append(_curve(question, title, tried, raw))
     return made
 
 
@@ -153,7 +153,9 @@ def _with_several_budgets(variants: Sequence[tuple[Row, ...]]) -> list[list[tupl
     for seeds in variants:
         if seeds[0].cell.budget is not None:
             methods.setdefault(seeds[0].cell.method, []).append(seeds)
-    return [own for own in methods.values() if len({seeds[0].cell.budget for seeds in own}) > 1]
+    return [
+        tried for tried in methods.values() if len({seeds[0].cell.budget for seeds in tried}) > 1
+    ]
 
 
 def _curve(
@@ -173,16 +175,16 @@ def _curve(
 def figures(question: Question, row: Row) -> dict[str, Figure]:
     """What was measured of a cell, by what it is called: adversaries, tasks, fairness and
     re-identification."""
-    found = {f"{n}: worst attacker": row.score(n) for n in question.audited_private}
-    found |= {f"{n}: best model": row.score(n) for n in question.audited_utility}
+    scores = {f"{n}: worst attacker": row.score(n) for n in question.audited_private}
+    scores |= {f"{n}: best model": row.score(n) for n in question.audited_utility}
     if row.audit is not None:
         for one in row.audit.fairness:
             for key, gap in _GAPS.items():
-                found[f"{one.task}: {gap} by {one.by}"] = one.released.get(key)
+                scores[f"{one.task}: {gap} by {one.by}"] = one.released.get(key)
         for people in row.audit.people:
             if people.attack == "re-identification":
-                found["People found again among the first 5"] = people.figures.get("top_5")
-    return {title: f for title, f in found.items() if f is not None and measured(f)}
+                scores["People found again among the first 5"] = people.figures.get("top_5")
+    return {title: f for title, f in scores.items() if f is not None and measured(f)}
 
 
 def curve_plot(curve: Curve, styles: Styles, width: int = 400, height: int = 270) -> Markup:

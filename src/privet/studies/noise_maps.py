@@ -117,8 +117,8 @@ def _body(release: Release) -> Keep:
 
 
 def _said(release: Release) -> str:
-    kept = float(_body(release).keep.float().mean())
-    words = [f"{100 * kept:.1f} % of the values are kept."]
+    share = float(_body(release).keep.float().mean())
+    words = [f"{100 * share:.1f} % of the values are kept."]
     for task, found in release.card.get("services", {}).items():
         raw, released = (f"{100 * found[source]:.1f} %" for source in ("raw", "released"))
         words.append(

@@ -27,13 +27,13 @@ def front(points: Sequence[Point]) -> list[int]:
     [3, 1, 0]
     """
     table = np.asarray(points, dtype=np.float64).reshape(-1, 2)
-    there = np.flatnonzero(np.isfinite(table).all(1))
-    leak, use = table[there].T
+    finite = np.flatnonzero(np.isfinite(table).all(1))
+    leak, use = table[finite].T
     no_worse = (leak[None] <= leak[:, None]) & (use[None] >= use[:, None])
     better = (leak[None] < leak[:, None]) | (use[None] > use[:, None])
-    kept = ~(no_worse & better).any(1)
-    order = np.lexsort((-use[kept], leak[kept]))
-    return [int(i) for i in there[kept][order]]
+    best = ~(no_worse & better).any(1)
+    order = np.lexsort((-use[best], leak[best]))
+    return [int(i) for i in finite[best][order]]
 
 
 def hypervolume(points: Sequence[Point], worst: Point, best: Point) -> float:

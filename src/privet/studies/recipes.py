@@ -206,9 +206,9 @@ def _content(name: str) -> dict[str, Any]:
     path = Path(name).expanduser()
     if path.suffix != ".toml" and name not in names():
         raise unknown("recipe", name, names())
-    own = files("privet.studies.recipe_files").joinpath(f"{name}.toml")
+    packaged = files("privet.studies.recipe_files").joinpath(f"{name}.toml")
     try:
-        text = (path if path.suffix == ".toml" else own).read_text(encoding="utf-8")
+        text = (path if path.suffix == ".toml" else packaged).read_text(encoding="utf-8")
         content = tomllib.loads(text)
     except OSError as error:
         raise PrivetError(f"Cannot read the recipe {name}: {error.strerror}.") from None

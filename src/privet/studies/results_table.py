@@ -186,7 +186,7 @@ def _every_figure(one: Finding) -> dict[str, Any]:
     }
 
 
-def write_parquet(path: Path, found: Sequence[Row], refused: Sequence[Refused] = ()) -> None:
+def write_parquet(path: Path, results: Sequence[Row], refused: Sequence[Refused] = ()) -> None:
     """A row per cell, and one per method that does not take the data: its state is `refused`, its
     error says why."""
     others = [
@@ -200,7 +200,7 @@ def write_parquet(path: Path, found: Sequence[Row], refused: Sequence[Refused] =
         }
         for one in refused
     ]
-    frame = pd.DataFrame([*map(flat, found), *others])
+    frame = pd.DataFrame([*map(flat, results), *others])
     for name in frame.columns:  # a column of nothing has a type, too
         words = name in _WORDS or name.endswith(".adversary")
         frame[name] = frame[name].astype(

@@ -107,8 +107,8 @@ class Question:
         """The tasks that a variant is told of, and the columns that are no input. Whatever it is
         told, no method gets a task's column: all then see the same input, and none looks useful by
         handing the task on."""
-        told = variant.told and METHODS[variant.method].tasks != "none"
-        return (self.utility, ()) if told else ((), self.utility)
+        knows = variant.told and METHODS[variant.method].tasks != "none"
+        return (self.utility, ()) if knows else ((), self.utility)
 
 
 @dataclass(frozen=True)
@@ -264,9 +264,9 @@ class Study:
         for variant in self.variants:
             try:
                 built = variant.build(variant.dials[0], 0)
-                told = question.tell(variant)
+                tasks = question.tell(variant)
                 run = Run(device=device)
-                taken[variant] = built.problem(data, question.private, *told, run)
+                taken[variant] = built.problem(data, question.private, *tasks, run)
             except PrivetError as error:
                 if self.chosen:
                     raise

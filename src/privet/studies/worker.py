@@ -70,7 +70,7 @@ def attack(cell: Cell, folder: Path, device: str, raw: Path | None) -> None:
     known = None if raw is None else Audit.load(raw)
     if known is not None and known.data.get("input") != given_inputs(release):
         known = None
-    found = audit(
+    result = audit(
         release,
         data,
         cell.utility,
@@ -83,15 +83,15 @@ def attack(cell: Cell, folder: Path, device: str, raw: Path | None) -> None:
         raw=not cell.is_raw,
         raw_from=known,
     )
-    found = as_raw(found) if cell.is_raw else found
-    found.save(room / "audit.json")
-    report(found, room / "report.html")
-    shown = example_images.examples(release.to("cpu"), found, data)
+    result = as_raw(result) if cell.is_raw else result
+    result.save(room / "audit.json")
+    report(result, room / "report.html")
+    shown = example_images.examples(release.to("cpu"), result, data)
     write_json(folder / "pictures.json", shown)
     write_json(folder / "done.json", {"seconds": round(time.monotonic() - started, 1)})
 
 
-def as_raw(found: Audit) -> Audit:
+def as_raw(result: Audit) -> Audit:
     """The audit of the identity as one that `raw_from` takes: what was read from its releases was
     read from raw records."""
 
@@ -103,11 +103,11 @@ def as_raw(found: Audit) -> Audit:
         return tuple(made)
 
     return replace(
-        found,
-        readings=both(found.readings),
-        undeclared=both(found.undeclared),
-        people=tuple(replace(one, raw=one.figures) for one in found.people),
-        fairness=tuple(replace(one, raw=one.released) for one in found.fairness),
+        result,
+        readings=both(result.readings),
+        undeclared=both(result.undeclared),
+        people=tuple(replace(one, raw=one.figures) for one in result.people),
+        fairness=tuple(replace(one, raw=one.released) for one in result.fairness),
     )
 
 
