@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from privet.core.errors import PrivetError
+from privet.core.names import names
 
 out = Console(soft_wrap=True, highlight=False)
 
@@ -75,8 +76,8 @@ def words(
     from privet.language.private_words.files import WordAttack, private_words
 
     attack = WordAttack(
-        private=_names(private),
-        utility=_names(utility),
+        private=names(private),
+        utility=names(utility),
         battery=battery,
         prior=prior,
         seed=seed or 0,
@@ -92,7 +93,7 @@ def words(
         schema=schema,
         target=target,
         column=text,
-        keep=_names(keep),
+        keep=names(keep),
         stats=stats,
         seed=seed,
         device=device,
@@ -157,8 +158,8 @@ def invert(
         vectors,
         release,
         text,
-        private=_names(private),
-        utility=_names(utility),
+        private=names(private),
+        utility=names(utility),
         battery=battery,
         most=most,
         skip=skip,
@@ -169,13 +170,9 @@ def invert(
         out.print(line, markup=False)
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
 def _numbers(text: str) -> list[float]:
     try:
-        return [float(number) for number in _names(text)]
+        return [float(number) for number in names(text)]
     except ValueError:
         raise PrivetError(
             f"--epsilon {text} is not a number, or several with commas: 10, or 5,10,20."

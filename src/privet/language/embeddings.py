@@ -121,12 +121,12 @@ def invert_to(
     `invert`.
     """
     with results_folder(folder):
-        found = invert(
+        rebuilt = invert(
             vectors, release, column, most=most, skip=skip, epochs=epochs, seed=seed, device=device
         )
         figures = {
             name: {key: asdict(figure) for key, figure in one.figures.items()}
-            for name, one in found.items()
+            for name, one in rebuilt.items()
         }
         write_text(folder / "inversion.json", json.dumps(figures, indent=1) + "\n")
         if private:
@@ -145,8 +145,8 @@ def invert_to(
                 raw=release is not None,
                 rebuild=False,
             )
-            whole = replace(whole, rebuilt=(*reversed(found.values()), *whole.rebuilt))
+            whole = replace(whole, rebuilt=(*reversed(rebuilt.values()), *whole.rebuilt))
             whole.save(folder / "audit.json")
             report(whole, folder / "report.html")
             write_text(folder / "summary.md", summary(whole))
-    return found
+    return rebuilt

@@ -98,11 +98,14 @@ def exposures(
     largest_listed: int = LARGEST_LISTED,
 ) -> tuple[Exposure, ...]:
     """The exposure of every canary. A pattern's space is scored once for all its canaries."""
-    found: dict[Canary, Exposure] = {}
+    by_canary: dict[Canary, Exposure] = {}
     for text in dict.fromkeys(canary.pattern for canary in canaries):
-        pattern, own = Pattern(text), [canary for canary in canaries if canary.pattern == text]
+        pattern, planted_here = (
+            Pattern(text),
+            [canary for canary in canaries if canary.pattern == text],
+        )
         random, listed = np.random.default_rng([seed, 5]), pattern.space <= largest_listed
-        planted = np.array([canary.fill for canary in own], dtype=np.int64)
+        planted = np.array([canary.fill for canary in planted_here], dtype=np.int64)
         nats = row_nats(pattern.rows(tokenizer, planted))
         fills = np.arange(pattern.space) if listed else random.integers(0, pattern.space, SAMPLE)
         space = row_nats(pattern.rows(tokenizer, fills))
@@ -112,6 +115,6 @@ def exposures(
         p_value = float(kstest(sample, law.cdf).pvalue)
         fitted = np.minimum(exposure_by_fit(law, nats), most)
         bits = exposure_by_listing(space, space[planted]) if listed else fitted
-        for canary, one, other in zip(own, bits.tolist(), fitted.tolist(), strict=True):
-            found[canary] = Exposure(canary, one, other, most, listed, p_value)
-    return tuple(found[canary] for canary in canaries)
+        for canary, one, other in zip(planted_here, bits.tolist(), fitted.tolist(), strict=True):
+            by_canary[canary] = Exposure(canary, one, other, most, listed, p_value)
+    return tuple(by_canary[canary] for canary in canaries)

@@ -217,22 +217,22 @@ def _perplexities(scores: Scores, setup: AttackSetup) -> dict[str, Any]:
 
 
 def _exposures(scores: Scores, setup: AttackSetup) -> dict[str, Any]:
-    found = exposures(
+    measured = exposures(
         setup.canaries,
         setup.reference.tokenizer,
         lambda ids: row_nats(scores, ids, setup.device),
         setup.reference.settings.seed,
     )
-    planted = [one for one in found if one.canary.repeats]
+    planted = [one for one in measured if one.canary.repeats]
     by_repeats = {
-        repeats: mean_exposure([one for one in found if one.canary.repeats == repeats])
-        for repeats in sorted({one.canary.repeats for one in found})
+        repeats: mean_exposure([one for one in measured if one.canary.repeats == repeats])
+        for repeats in sorted({one.canary.repeats for one in measured})
     }
-    differences = [abs(one.bits - one.fitted) for one in found if one.listed]
+    differences = [abs(one.bits - one.fitted) for one in measured if one.listed]
     return {
         "exposure": mean_exposure(planted) if planted else None,
         "by_repeats": by_repeats,
-        "canaries": found,
+        "canaries": measured,
         "disagreement": float(np.mean(differences)) if differences else 0.0,
     }
 
@@ -297,8 +297,8 @@ def _completed_canaries(scores: Scores, setup: AttackSetup) -> Figure | None:
         ids = pattern.rows(setup.reference.tokenizer, fills)
         end = (ids != PAD).sum(1) - 1  # the last token is the end of the text
         start = np.full(len(ids), pattern.prompt_length(setup.reference.tokenizer))
-        asked = Prompts(ids, start, end, np.arange(len(ids)))
-        ranks.append(completion_ranks(scores, asked, setup.device))
+        prompts_here = Prompts(ids, start, end, np.arange(len(ids)))
+        ranks.append(completion_ranks(scores, prompts_here, setup.device))
     if not ranks:
         return None
     rank = np.concatenate(ranks)

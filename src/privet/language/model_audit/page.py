@@ -126,24 +126,29 @@ def chart(
     *,
     counts: bool = False,
     factor: float = 1.0,
-    chance: float | None = None,
+    chance: float = 0.0,
 ) -> Markup:
     """Lines with their intervals; `counts` across are drawn on a logarithmic axis."""
+    lines = [line for line in lines if line.points]
     points = [point for line in lines for point in line.points]
     if not points:
         return Markup("")
     places = sorted({point.x for point in points})
     ticks, scale = (places, counts_scale) if counts else (None, float)
     x = Axis(places[0], places[-1], across, scale=scale, ticks=ticks)
-    most = max([*(p.y if p.high is None else p.high for p in points), chance or 0.0])
+    most = max([chance, *(max(point.y, point.high or 0.0) for point in points)])
     plot = Plot(x, Axis(0, most or 1.0, up, factor=factor), 440, 340)
     plot.axes(5)
-    if chance is not None:
+    if chance:
         plot.level("chance", y=chance)
-    for number, line in enumerate(line for line in lines if line.points):
+    for number, line in enumerate(lines):
         shift = 3 * (number - (len(lines) - 1) / 2) if counts else 0.0
-        css = f"way{COLOURS[line.regularizer]}"
-        plot.line(line.points, css, radius=4, shift=shift, opacity=line.opacity)
-        for point in line.points if line.named else ():
-            plot.name(point.x, point.y, point.title.partition(",")[0], css)
+        _draw(plot, line, shift)
     return plot.svg(f"{up} by {across}. {'; '.join(point.title for point in points)}")
+
+
+def _draw(plot: Plot, line: Line, shift: float) -> None:
+    css = f"way{COLOURS[line.regularizer]}"
+    plot.line(line.points, css, radius=4, shift=shift, opacity=line.opacity)
+    for point in line.points if line.named else ():
+        plot.name(point.x, point.y, point.title.partition(",")[0], css)

@@ -49,7 +49,7 @@ def measure(
     trainings = [_training(model, ids, author, vocabulary, device, steps) for model in models]
     seconds = [[_seconds(training, device) for training in trainings] for _ in range(turns + 1)]
     tokens = float((ids[:, 1:] != PAD).sum()) / len(ids) * min(settings.batch, len(ids)) * steps
-    rates = [tokens / min(turn) for turn in zip(*seconds[1:], strict=True)]
+    rates = [tokens / min(times) for times in zip(*seconds[1:], strict=True)]
     return Speed(rates[0], rates[-1])
 
 

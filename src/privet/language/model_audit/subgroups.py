@@ -34,19 +34,19 @@ class Group:
 def perplexity_of(nats: Array, tokens: Array, author: Array) -> Figure:
     """exp of -log p per token over all rows, with an interval over authors."""
     who = np.unique(author, return_inverse=True)[1]
-    own = _perplexity(np.bincount(who, nats), np.bincount(who, tokens))
+    of_author = _perplexity(np.bincount(who, nats), np.bincount(who, tokens))
     low, high = bootstrap_people(
         author,
         np.c_[nats, tokens],
         lambda sums: _perplexity(sums[:, 0], sums[:, 1]),
         bounds=(1.0, np.inf),
-        unseen=(float(own.min()), float(own.max())),
+        unseen=(float(of_author.min()), float(of_author.max())),
     )
     return Figure(
         float(_perplexity(nats.sum(), tokens.sum())),
         low,
         high,
-        len(own),
+        len(of_author),
         float("nan"),
         unit="perplexity",
         interval="bootstrap over authors 95 %",

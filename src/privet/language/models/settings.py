@@ -107,8 +107,8 @@ class Settings:
             options.get("epsilon") is not None and regularizer != "dp",
             "--epsilon is for --regularizer dp.",
         )
-        given = {name: value for name, value in options.items() if value is not None}
-        return Settings(regularizer=regularizer, **given).updated(assignments)
+        chosen = {name: value for name, value in options.items() if value is not None}
+        return Settings(regularizer=regularizer, **chosen).updated(assignments)
 
     @property
     def label(self) -> str:

@@ -185,8 +185,8 @@ class WordDecoder:
             "bigrams": self._marginals(top, emitted, lengths, weight),
         }
         if self.lstm is not None and with_lstm:
-            given = (top, emitted, lengths, self.prior, weight, answers["bigrams"])
-            answers["lstm"] = self.lstm.decode(*given)
+            arguments = (top, emitted, lengths, self.prior, weight, answers["bigrams"])
+            answers["lstm"] = self.lstm.decode(*arguments)
         return answers
 
     def _marginals(self, top: Array, emitted: Array, lengths: Array, weight: float) -> Array:

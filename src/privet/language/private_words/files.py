@@ -102,10 +102,10 @@ def private_words(
             len(epsilons) > 1,
             "Texts are written with one --epsilon: several are for --audit without --out.",
         )
-        epsilon, found = words_to(out, texts, vectors, *epsilons, **options)
+        epsilon, statistics = words_to(out, texts, vectors, *epsilons, **options)
         epsilons = [epsilon]
-        if found is not None:
-            yield found.sentence
+        if statistics is not None:
+            yield statistics.sentence
         yield f"Private texts:  {out}"
     if audit_folder is not None:
         attack = attack or WordAttack(private=())
@@ -161,16 +161,18 @@ def words_to(
             f"{', '.join(table.schema.names)}."
         )
     with results_folder(out.parent):
-        vocabulary, found = Vocabulary.read(vectors), None
+        vocabulary, statistics = Vocabulary.read(vectors), None
         words = PrivateWords(vocabulary, START if epsilon is None else epsilon, device)
         codes, lengths = vocabulary.codes(lines)
         refuse_if(not len(codes), f"The column '{name}' of {texts.name} has no words.")
         if target is not None:
-            chosen, found = suggest_epsilon(words, codes, target, min(most, 200), draws, seed or 0)
+            chosen, statistics = suggest_epsilon(
+                words, codes, target, min(most, 200), draws, seed or 0
+            )
             words = replace(words, epsilon=chosen)
         if stats is not None:
-            found = word_statistics(words, codes, most, draws, seed or 0)
-            _write_statistics(stats, found, texts.name)
+            statistics = word_statistics(words, codes, most, draws, seed or 0)
+            _write_statistics(stats, statistics, texts.name)
         private = pa.array(vocabulary.texts(words.change(codes, seed), lengths))
         about = {
             "method": "words",
@@ -181,7 +183,7 @@ def words_to(
         released = pa.table({name: private, **{other: table.column(other) for other in keep}})
         metadata = {b"privet": json.dumps(about).encode()}
         _write_table(out, released.replace_schema_metadata(metadata))
-    return words.epsilon, found
+    return words.epsilon, statistics
 
 
 def audit_words(
@@ -230,7 +232,7 @@ def audit_words(
             audits[epsilon].save(place / "audit.json")
             report(audits[epsilon], place / "report.html")
             write_text(place / "summary.md", summary(audits[epsilon]))
-        points = [_figures(epsilon, found) for epsilon, found in audits.items()]
+        points = [_figures(epsilon, one) for epsilon, one in audits.items()]
         raw = {r.attribute: r.reference.score for r in audits[epsilon].readings if r.raw}
         content = {
             "data": data.name,
@@ -250,7 +252,7 @@ def _audit(
     raw_from: Audit | None,
     lstm: LSTMPrior | None,
 ) -> Audit:
-    found = audit(
+    attacked = audit(
         words.release(attack.private, attack.longest),
         data,
         attack.utility,
@@ -261,9 +263,9 @@ def _audit(
         rebuild=False,
         raw_from=raw_from,
     )
-    limits = [one for one in found.limits if not one.startswith("The release is deterministic")]
+    limits = [one for one in attacked.limits if not one.startswith("The release is deterministic")]
     rebuilt = recover_words(words, data, attack.most, attack.seed, lstm=lstm)
-    return replace(found, rebuilt=rebuilt, limits=(*limits, *LIMITS))
+    return replace(attacked, rebuilt=rebuilt, limits=(*limits, *LIMITS))
 
 
 def _lstm_prior(attack: WordAttack, words: PrivateWords, data: Dataset) -> LSTMPrior | None:
@@ -281,17 +283,17 @@ def _lstm_prior(attack: WordAttack, words: PrivateWords, data: Dataset) -> LSTMP
     return LSTMPrior.read(Path(attack.prior), words.vocabulary, codes, attack.device)
 
 
-def _figures(epsilon: float, found: Audit) -> EpsilonFigures:
+def _figures(epsilon: float, attacked: Audit) -> EpsilonFigures:
     private, utility = (
         {
             reading.attribute: reading.worst.score
-            for reading in found.readings
+            for reading in attacked.readings
             if reading.role == role
         }
         for role in ("private", "utility")
     )
-    recovered = {one.decoder: one.figures["words"] for one in found.rebuilt}
-    stays = found.rebuilt[-1].value if found.rebuilt else 0.0
+    recovered = {one.decoder: one.figures["words"] for one in attacked.rebuilt}
+    stays = attacked.rebuilt[-1].value if attacked.rebuilt else 0.0
     return EpsilonFigures(epsilon, private, utility, recovered, stays)
 
 
@@ -305,18 +307,18 @@ def without_marks(data: Dataset, vocabulary: Vocabulary) -> Dataset:
     return replace(data, records=np.array(lines, dtype=object))
 
 
-def _write_statistics(folder: Path, found: WordStatistics, name: str) -> None:
+def _write_statistics(folder: Path, statistics: WordStatistics, name: str) -> None:
     writable_folder(folder)
     table = {
-        "word": list(found.words),
-        "count": found.count.astype(int),
-        "stays": found.stays,
-        "distinct": found.distinct,
-        "distance": found.distance,
-        "becomes": [" ".join(words) for words in found.examples],
+        "word": list(statistics.words),
+        "count": statistics.count.astype(int),
+        "stays": statistics.stays,
+        "distinct": statistics.distinct,
+        "distance": statistics.distance,
+        "becomes": [" ".join(words) for words in statistics.examples],
     }
     _write_table(folder / "words.parquet", pa.table(table))
-    write_text(folder / "words.html", statistics_page(found, name))
+    write_text(folder / "words.html", statistics_page(statistics, name))
 
 
 def _write_table(path: Path, table: Any) -> None:
