@@ -8,8 +8,8 @@ import pytest
 
 from privet import METHODS, Release, Run
 from privet.core.errors import PrivetError
-from privet.data.known_attributes import Given, Known, in_classes, know, quantiles, schema_from_json
-from privet.data.schema import learn_schema
+from privet.data.known_attributes import Given, Known, in_classes, know, quantiles
+from privet.data.schema import learn_schema, schema_from_json
 from privet.release.apply import apply
 from small import TRACES, small
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from privet.core.errors import PrivetError
 from privet.data.dataset import Attribute, Dataset
-from privet.data.known_attributes import schema_from_json
-from privet.data.schema import PAD, SHARED, TableSchema, TextSchema, learn_schema
+from privet.data.schema import PAD, SHARED, TableSchema, TextSchema, learn_schema, schema_from_json
 from privet.methods.leace import LEACE
 from privet.train.game import Run
 

@@ -21,7 +21,7 @@ from privet.core.errors import PrivetError
 from privet.data.attribute_codes import code
 from privet.data.cell_text import class_text
 from privet.data.dataset import PARTS, Array, Attribute, Dataset
-from privet.data.schema import Inputs, Schema, plain_schema_from_json
+from privet.data.schema import Inputs, Schema, schema_from_json
 
 
 @dataclass(frozen=True)
@@ -167,17 +167,12 @@ class Given(Schema):
             "base": self.base.to_json(),
         }
 
-    @staticmethod
-    def from_json(value: dict[str, Any]) -> Given:
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Schema:
         known = tuple(
             Known(k["name"], tuple(k["values"]), tuple(k["edges"])) for k in value["given"]
         )
-        return Given(plain_schema_from_json(value["base"]), known)
-
-
-def schema_from_json(value: dict[str, Any]) -> Schema:
-    """The inverse of `Schema.to_json`."""
-    return Given.from_json(value) if "given" in value else plain_schema_from_json(value)
+        return cls(schema_from_json(value["base"]), known)
 
 
 class Joined(Inputs):

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from privet.core.errors import PrivetError, unknown
+from privet.core.registry import Registry
 from privet.data.cell_text import cell_text
 from privet.data.dataset import Array, Dataset, Modality
 
@@ -89,6 +90,12 @@ class Schema(ABC):
             "shape": list(self.shape),
             **asdict(self),  # type: ignore[call-overload]
         }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Schema:
+        """The inverse of `to_json`."""
+        rest = {k: v for k, v in value.items() if k not in ("modality", "dtype", "shape")}
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in rest.items()})
 
     def random(self, n: int, seed: int = 0) -> Array:
         """Encoded records drawn at random: right in form, without meaning. For export and for
@@ -215,6 +222,11 @@ class TableSchema(Schema):
             [column.encode(records[column.name]) for column in self.columns], axis=1
         )
 
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Schema:
+        columns = [Column(**{**c, "values": tuple(c["values"])}) for c in value["columns"]]
+        return cls(tuple(columns))
+
     def inputs(self, data: Dataset) -> Inputs:
         self.check(data)
         return Inputs(self.encode(data.records.iloc[data.rows]))
@@ -261,9 +273,23 @@ class TextSchema(Schema):
         ]
 
 
-SCHEMAS: dict[str, type[Schema]] = {
-    s.modality: s for s in (ImageSchema, TableSchema, TextSchema, SignalSchema)
-}
+SCHEMAS: Registry[type[Schema]] = Registry(
+    "kind of record",
+    {
+        "image": ImageSchema,
+        "table": TableSchema,
+        "text": TextSchema,
+        "signal": SignalSchema,
+        "given": "privet.data.known_attributes:Given",
+    },
+    "privet.schemas",
+)
+
+
+def schema_from_json(value: dict[str, Any]) -> Schema:
+    """The inverse of `Schema.to_json`."""
+    return SCHEMAS["given" if "given" in value else value["modality"]].from_json(value)
+
 
 _WORD = re.compile(r"[\w']+|[^\w\s]")
 
@@ -343,17 +369,6 @@ def _table_schema(data: Dataset, fit: Dataset, without: Sequence[str], people: i
             taken = "private attributes and tasks"
         raise PrivetError(f"No column of {data.name} is left as input once {taken} are taken out.")
     return TableSchema(tuple(column for column in columns if column))
-
-
-def plain_schema_from_json(value: dict[str, Any]) -> Schema:
-    """The inverse of `Schema.to_json`, for schemas without known attributes."""
-    rest = {k: v for k, v in value.items() if k not in ("modality", "dtype", "shape")}
-    kind = SCHEMAS[value["modality"]]
-    if kind is TableSchema:
-        return TableSchema(
-            tuple(Column(**{**c, "values": tuple(c["values"])}) for c in rest["columns"])
-        )
-    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in rest.items()})
 
 
 def _column(name: str, values: pd.Series, person: Array, people: int) -> Column | None:

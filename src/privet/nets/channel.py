@@ -36,7 +36,7 @@ Level = tuple[int, Sequence[Sequence[float]]]
 Distance = Literal["l1", "l2"]
 TINY = 1e-12
 # Values of a number that is still sampled rather than moved.
-FEW = 8
+MOST_SAMPLED = 8
 
 
 class Proposal(NamedTuple):
@@ -283,7 +283,7 @@ def levels_of(schema: Schema, fit: Dataset) -> list[Level]:
     for column in schema.columns if isinstance(schema, TableSchema) else ():
         if column.values:
             found.append((start, torch.eye(column.size).tolist()))
-        elif len(values := np.unique(rows[:, start])) <= FEW:
+        elif len(values := np.unique(rows[:, start])) <= MOST_SAMPLED:
             found.append((start, values[:, None].astype(float).tolist()))
         start += column.size
     return found

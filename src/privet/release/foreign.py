@@ -23,8 +23,15 @@ from torch import Tensor, nn
 
 from privet.core.errors import PrivetError
 from privet.data.dataset import Array, Dataset
-from privet.data.known_attributes import schema_from_json
-from privet.data.schema import Column, ImageSchema, Schema, TableSchema, TextSchema, learn_schema
+from privet.data.schema import (
+    Column,
+    ImageSchema,
+    Schema,
+    TableSchema,
+    TextSchema,
+    learn_schema,
+    schema_from_json,
+)
 from privet.data.schema_file import Layout
 from privet.data.tables import read_parquet
 from privet.data.vector_columns import depth

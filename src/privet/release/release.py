@@ -25,11 +25,9 @@ from privet.core.errors import PrivetError
 from privet.core.files import write_bytes, write_text
 from privet.core.version import __version__
 from privet.data.dataset import Array
-from privet.data.known_attributes import schema_from_json
-from privet.data.schema import Inputs, Schema
+from privet.data.schema import Inputs, Schema, schema_from_json
 from privet.nets import registry as nets
 from privet.nets.device import pick, place
-from privet.release.graph import export
 from privet.release.noise import Noise
 from privet.release.runtime import FILES, VERSION, read_card, read_part
 
@@ -127,6 +125,8 @@ class Release:
                 )
 
     def save(self, folder: str | Path) -> None:
+        from privet.release.graph import export  # learning needs it at the end only
+
         folder = Path(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -17,8 +17,7 @@ import numpy as np
 
 from privet.core.errors import PrivetError
 from privet.data.dataset import Array
-from privet.data.known_attributes import schema_from_json
-from privet.data.schema import PAD, Schema
+from privet.data.schema import PAD, Schema, schema_from_json
 from privet.release.noise import Noise
 
 # Version of the layout of a release folder.

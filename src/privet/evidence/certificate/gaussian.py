@@ -46,7 +46,6 @@ import numpy as np
 
 from privet.core.errors import PrivetError, unknown
 from privet.evidence.arrays import Array
-from privet.evidence.certificate import transport
 from privet.evidence.certificate.sampling import (
     Sample,
     balanced_slack,
@@ -409,6 +408,8 @@ def _smoothed(
 
 def _coupled(sample: Sample, sigma: float, prior: Array) -> tuple[Value, Value]:
     """The sample's bound on success by transport, at equally likely values and at the prior."""
+    from privet.evidence.certificate import transport  # a second opinion, seldom asked for
+
     k = sample.within.shape[1]
     distances = np.zeros((k, k))
     for a, b in combinations(range(k), 2):

@@ -21,7 +21,7 @@ import numpy as np
 
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder, write_text
-from privet.data.known_attributes import schema_from_json
+from privet.data.schema import schema_from_json
 from privet.evidence.figures import Audit
 from privet.exchange.protocol import seal
 from privet.exchange.protocol.checks import check_record, expected
