@@ -37,7 +37,8 @@ def test_a_model_learns_and_comes_back_from_disk(
 ) -> None:
     made = train_model(corpus, replace(TINY, model=model).with_regularizer(regularizer), run=QUIET)
     history = [row["held-out perplexity"] for row in made.card["history"]]
-    assert history[-1] < history[0] < made.tokenizer.vocabulary
+    # After the first epoch a seed may be near guessing: 47 to 49 where the vocabulary has 49.
+    assert history[-1] < min(history[0], made.tokenizer.vocabulary)
     assert made.card["held_out_perplexity"] == pytest.approx(min(history), rel=1e-3)
     assert ("author guessed" in made.card["history"][0]) == (regularizer == "adversarial:1")
     made.save(tmp_path)

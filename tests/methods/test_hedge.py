@@ -126,7 +126,7 @@ def test_hides_what_it_should_and_keeps_the_task():
     )
     test = data.part("test")
     found = certify_release(release, data, device="cpu", releases=(1,))[0]
-    # Ten seeds: a bound of 0.60 to 0.65, and 0.53 to 0.58 without its slack; raw, 0.89.
+    # Ten seeds: a bound of 0.60 to 0.66, and 0.53 to 0.59 without its slack; raw, 0.89.
     assert found.bound is not None and found.bound < 0.74 and found.empirical < 0.67
     z = release(release.schema.inputs(test), seed=0)[:, 0]
     y, u = test.labels["y"], test.labels["u"]
