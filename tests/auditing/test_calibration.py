@@ -106,5 +106,5 @@ def test_noise_by_lot_is_called_chance_in_most_seeds():
             lambda rng: rng.integers(0, 256, (300, 1, 3, 3)).astype(np.uint8),
             release,
         )
-        >= 54
+        >= 50  # 55 here; below 50 of 60 at 95 % is one case in 5,000
     )
