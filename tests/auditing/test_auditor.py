@@ -221,16 +221,18 @@ def test_means_are_drawn_a_few_times_and_single_releases_every_time(table):
     assert any(torch.equal(shuffled.sort(0).values, one.sort(0).values) for one in drawn[many])
 
 
-def test_who_averages_reads_more_and_stands_outside_the_contest(table):
+def test_who_averages_reads_more_and_stands_outside_the_contest():
     torch.manual_seed(0)
-    reading = _audit(_release(table, Noisy()), table, ["y"], "repeats", raw=False).reading("u")
+    data = small("table", 3000)
+    reading = _audit(_release(data, Noisy()), data, ["y"], "repeats", raw=False).reading("u")
     assert [(f.source, f.releases, f.adversary) for f in reading.others] == [
         ("averaged", k, "logistic") for k in (4, 64)
     ]
     assert [f.releases for f in reading.released] == [1]
     once, some, many = reading.worst.score, *(f.score for f in reading.others)
+    # Ten seeds: 0.62 to 0.68, 0.71 to 0.76, 0.85 to 0.88; raw, 0.89.
     assert once.value < some.value < many.value and many.low > once.high
-    assert many.high >= 0.894, "of 64 releases hardly any noise is left"
+    assert many.value > 0.8, "of 64 releases hardly any noise is left"
 
 
 def test_what_adds_no_noise_is_not_averaged_nor_is_a_task(table):

@@ -223,8 +223,7 @@ def test_a_bare_parquet_of_vectors_from_the_command_line(tmp_path, form):
         and not said.rebuilt
     )
     assert (
-        abs(gender.worst.score.value - 0.841) < 0.1
-        and abs(smiling.worst.score.value - 0.933) < 0.1
+        abs(gender.worst.score.value - 0.841) < 0.1 and abs(smiling.worst.score.value - 0.933) < 0.1
     )  # normal laws 2 and 3 apart, as 180 records show them
     assert [r.attribute for r in said.undeclared] == ["hat"] and said.undeclared[
         0
