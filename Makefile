@@ -13,7 +13,7 @@ export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help demo test test-system lint format environment web docs wheel wheel-check \
-  bench bench-check clean
+  bench bench-check mutants clean
 
 help:
 	@echo "make demo         set up .venv, run the whole story on built-in data, name the report"
@@ -28,6 +28,7 @@ help:
 	@echo "make wheel-check  install it into empty environments; run demo, serve, share, apply there"
 	@echo "make bench        how fast Privet is, as ratios to named references; writes out/bench.json"
 	@echo "make bench-check  the same, and fail where a ratio is 1.5 times benchmarks/ratios.json's"
+	@echo "make mutants      do the tests of evidence notice 400 small mistakes? About an hour"
 	@echo "make clean        remove .venv, what was built, and the caches"
 
 demo: .venv/.installed
@@ -63,6 +64,12 @@ bench: .venv/.installed
 bench-check: .venv/.installed
 	@echo "== privet bench: is anything slower by accident?"
 	@$(BIN)/privet bench --turns 3 --check benchmarks/ratios.json
+
+# On one core, not in CI. The score is in docs/architecture.md.
+mutants: .venv/.installed-dev
+	@mkdir -p out
+	@$(BIN)/python benchmarks/mutants.py --show > out/mutants.json
+	@cat out/mutants.json
 
 format: .venv/.installed-dev
 	@$(BIN)/ruff check --fix
