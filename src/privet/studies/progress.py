@@ -1,5 +1,5 @@
-"""What `privet compare` shows while it works: a line per cell that is learned, attacked or done, and
-a bar with the time left."""
+"""What `privet compare` shows while it works: a line per cell that is learned, attacked or done,
+and a bar with the time left."""
 
 from __future__ import annotations
 
