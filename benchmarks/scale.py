@@ -221,7 +221,7 @@ def _applied(
     settings = ["width=0.25", "warmup=0.1", "epochs=0.1", "noise=0.1"]
     made = (
         METHODS["tiprdc"]
-        .from_words(settings)
+        .parse(settings)
         .fit(data, [private], without=without, run=Run(progress=False, device="cpu"))
     )
     made.save(folder)

@@ -36,7 +36,7 @@ def part_s(bench: Bench) -> dict[str, Any]:
     def timed(label: str, width: int, kind: type[Watched] = Watched, streams: int = 1) -> Tensor:
         work = tiprdc(bench, (height, width), bench.batches[0])
         if streams == 1:
-            work.players._beside = lambda _: MAIN_STREAM
+            work.players._adversary_stream = lambda _: MAIN_STREAM
         game = play(bench, work, "recorded", *length, kind)
         found[label] = {"until_round_10_s": round(game.before, 2), "ms": round(1e3 * game.each, 3)}  # type: ignore[attr-defined]
         return work.weights()

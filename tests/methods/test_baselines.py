@@ -339,7 +339,7 @@ BAD = [
 def test_bad_settings_are_refused_in_a_sentence(words):
     name, setting = words.split()
     with pytest.raises(PrivetError):
-        METHODS[name].from_words([setting])
+        METHODS[name].parse([setting])
 
 
 @pytest.mark.parametrize("name", ["noisy", "dp"])

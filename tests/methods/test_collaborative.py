@@ -65,7 +65,9 @@ def _export(module, columns, path):
 
 
 def _learned(**settings):
-    return Collaborative(**{**TINY, **settings}).given(GIVEN).fit(TABLE, ["u"], ["y"], run=QUIET)
+    return (
+        Collaborative(**{**TINY, **settings}).with_models(GIVEN).fit(TABLE, ["u"], ["y"], run=QUIET)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +83,7 @@ def _of(release, role):
 
 def test_the_loss_is_the_formula():
     """Against a slow, obvious version, with numpy and one record at a time."""
-    method = Collaborative(**TINY, alpha=0.3, adversarial=False).given(GIVEN)
+    method = Collaborative(**TINY, alpha=0.3, adversarial=False).with_models(GIVEN)
     problem = method.problem(TABLE, ["u"], ["y"], [], QUIET)
     torch.manual_seed(0)
     networks = CollaborativeNetworks(problem, method)
@@ -109,7 +111,7 @@ def test_the_loss_is_the_formula():
 
 
 def test_missing_labels_are_left_out_of_the_privacy_models_loss():
-    method = Collaborative(**TINY).given(GIVEN)
+    method = Collaborative(**TINY).with_models(GIVEN)
     problem = method.problem(TABLE, ["u"], ["y"], [], QUIET)
     networks = CollaborativeNetworks(problem, method)
     batch = problem.feed().batch(np.arange(20))
@@ -234,7 +236,7 @@ def _stopped_after(rounds, work):
 def test_a_checkpoint_with_other_models_is_refused(tmp_path):
     def learn(models, resume):
         run = replace(QUIET, folder=tmp_path, resume=resume, rounds_between=1)
-        return Collaborative(**TINY).given(models).fit(TABLE, ["u"], ["y"], run=run)
+        return Collaborative(**TINY).with_models(models).fit(TABLE, ["u"], ["y"], run=run)
 
     assert _stopped_after(3, lambda: learn(GIVEN, False)) is None
     with pytest.raises(PrivetError, match="other settings or data"):

@@ -18,7 +18,7 @@ from privet.methods.confusion import (
     Confusion,
     ConfusionNetworks,
     Panel,
-    balance,
+    class_weights,
     uninformed,
 )
 from privet.methods.tiprdc import TIPRDC
@@ -60,16 +60,17 @@ def test_adversaries_start_again_in_turn_and_on_time(adversaries, restart):
 def test_a_renewed_adversary_forgets_everything_and_the_others_nothing(modality):
     _, networks = _networks(Confusion(adversaries=2, width=0.05), modality)
     before = [
-        {k: v.clone() for k, v in adversary.state_dict().items()} for adversary in networks.panel
+        {k: v.clone() for k, v in adversary.state_dict().items()}
+        for adversary in networks.adversary
     ]
-    for adversary in networks.panel:
+    for adversary in networks.adversary:
         for parameter in adversary.parameters():
             parameter.data.fill_(7.0)
-    networks.panel.renew(0)
-    now = [adversary.state_dict() for adversary in networks.panel]
+    networks.adversary.renew(0)
+    now = [adversary.state_dict() for adversary in networks.adversary]
     assert not any((value == 7).any() for value in now[0].values())
     assert {k: v.shape for k, v in now[0].items()} == {k: v.shape for k, v in before[0].items()}
-    assert all((parameter == 7).all() for parameter in networks.panel[1].parameters())
+    assert all((parameter == 7).all() for parameter in networks.adversary[1].parameters())
 
 
 @pytest.mark.parametrize("stop", [4, 6, 7, 10])
@@ -143,16 +144,16 @@ def test_adversaries_learn_apart_from_each_other():
     problem, networks = _networks(Confusion(adversaries=3, width=0.05))
     batch = problem.feed().batch(np.arange(32))
     z = networks.release(batch).detach()
-    first = list(networks.panel[0].parameters())
+    first = list(networks.adversary[0].parameters())
     together = torch.autograd.grad(networks.accuse(batch, z).loss, first)
-    alone = networks.panel[0]
-    networks.panel = Panel([alone])
+    alone = networks.adversary[0]
+    networks.adversary = Panel([alone])
     for a, b in zip(
         together, torch.autograd.grad(networks.accuse(batch, z).loss, first), strict=True
     ):
         torch.testing.assert_close(a, b)
     labels = torch.tensor([0] * 90 + [1] * 10 + [-1] * 5)
-    weight = balance(labels, 3)
+    weight = class_weights(labels, 3)
     assert torch.allclose(
         weight * torch.tensor([90.0, 10.0, 0.0]), torch.tensor([100 / 3, 100 / 3, 0.0])
     )
@@ -160,7 +161,7 @@ def test_adversaries_learn_apart_from_each_other():
 
 def test_widths_differ():
     _, networks = _networks(Confusion(adversaries=3, width=0.5))
-    sizes = [sum(p.numel() for p in adversary.parameters()) for adversary in networks.panel]
+    sizes = [sum(p.numel() for p in adversary.parameters()) for adversary in networks.adversary]
     assert len(WIDTHS) == 2 and sizes[0] == sizes[2] > sizes[1]
 
 
@@ -209,7 +210,7 @@ BAD = [
 @pytest.mark.parametrize("word", BAD)
 def test_bad_settings_are_refused_in_a_sentence(word):
     with pytest.raises(PrivetError, match="setting"):
-        Confusion.from_words([word])
+        Confusion.parse([word])
 
 
 def test_shares_tiprdc_networks():

@@ -3,15 +3,21 @@ METHODS."""
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 
 from privet import METHODS, Release, Run
+from privet.commands.learn import learn
 from privet.core.errors import PrivetError
+from privet.methods import method as method_module
 from privet.methods.method import Method
 from privet.nets.symbols import Symbols
 from privet.release.apply import apply
@@ -198,13 +204,68 @@ def test_a_task_is_refused_where_none_is_used(learned):
             method.fit(data, ["u"], ["y"])
 
 
-def test_settings_are_read_from_words():
+def test_settings_are_parsed():
     for cls in METHODS.values():
         with pytest.raises(PrivetError, match="There is no setting"):
-            cls.from_words(["wdith=2"])
+            cls.parse(["wdith=2"])
         with pytest.raises(PrivetError, match="key=value"):
-            cls.from_words(["width"])
-        assert isinstance(cls.from_words(["seed=4"]), Method)
+            cls.parse(["width"])
+        assert isinstance(cls.parse(["seed=4"]), Method)
+
+
+@pytest.mark.parametrize("cls", METHODS.values(), ids=lambda cls: cls.name)
+def test_help_explains_every_setting(cls):
+    text = inspect.getdoc(cls)
+    assert ">>> " in text
+    entries = re.findall(r"^    (\w+): (\S.{8,}(?:\n        .+)*)", text, re.MULTILINE)
+    explained = {name: " ".join(words.split()) for name, words in entries}
+    for name, default in cls().get_params().items():
+        assert len(explained[name]) > 12 and explained[name].endswith("."), name
+        if name in cls.ranges:
+            low, high = cls.ranges[name]
+            assert low <= default <= high and re.search(rf"\b{name}\s+(must|lies)", text), name
+
+
+@pytest.mark.parametrize("cls", METHODS.values(), ids=lambda cls: cls.name)
+def test_settings_follow_the_contract_of_scikit_learn(cls):
+    method = cls(seed=3)
+    assert clone(method) == method and clone(method) is not method
+    assert method.set_params(seed=4) is method and method.get_params()["seed"] == 4
+    assert method.settings() == {k: v for k, v in method.get_params().items() if k != "seed"}
+    with pytest.raises(PrivetError, match="There is no setting"):
+        method.set_params(seeed=5)
+
+
+def test_a_method_whose_annotations_are_types_is_explained_and_parsed():
+    """As in a module without `from __future__ import annotations`."""
+    content = {"__annotations__": {"level": int}, "level": 3, "name": "level", "learn": None}
+    cls = dataclass(kw_only=True)(type("Level", (Method,), content))
+    assert cls.parse(["level=4"]).level == 4 and "    seed: Seed" in inspect.getdoc(cls)
+
+
+def test_a_refused_setting_changes_nothing():
+    method = METHODS["noisy"](sigma=3.0)
+    with pytest.raises(PrivetError, match="must be at least"):
+        method.set_params(seed=9, sigma=-1.0)
+    assert (method.seed, method.sigma) == (0, 3.0)
+
+
+def test_one_name_is_not_read_as_letters():
+    data = small("table", 200)
+    one, several = METHODS["noisy"]().problem(data, "u"), METHODS["noisy"]().problem(data, ["u"])
+    assert one.private == several.private and one.schema == several.schema
+    left_out = METHODS["noisy"]().problem(data, "u", without="colour").schema
+    assert "colour" not in [column.name for column in left_out.columns]
+
+
+def test_the_schema_is_learned_once(monkeypatch):
+    calls = []
+    real = method_module.learn_schema
+    monkeypatch.setattr(
+        method_module, "learn_schema", lambda *a, **k: calls.append(1) or real(*a, **k)
+    )
+    learn("noisy", small("table", 200), "u", run=Run(progress=False, device="cpu"))
+    assert calls == [1]
 
 
 def test_apply_writes_what_the_release_gives(learned, tmp_path):

@@ -151,7 +151,7 @@ def test_privacy_is_what_it_is_called():
     assert float(squared(known, ages)) == pytest.approx(1.0, abs=1e-4) and float(
         squared(0 * known, ages)
     ) == pytest.approx(0.0, abs=1e-4)
-    assert squared.says(known, ages)["r2"] == pytest.approx(1.0, abs=1e-6)
+    assert squared.figures(known, ages)["r2"] == pytest.approx(1.0, abs=1e-6)
 
 
 @pytest.mark.parametrize("measure", [EntropyGain(np.array([0, 1, 1]), 2), VariationGain()])
@@ -175,10 +175,10 @@ def test_players_learn_from_different_people():
 
 
 def test_a_regime_sets_what_is_not_set():
-    assert GAP(regime="high").plan == REGIMES["high"] and REGIMES["high"].itr_d == 800
+    assert GAP(regime="high").schedule == REGIMES["high"] and REGIMES["high"]["itr_d"] == 800
     assert (
-        GAP(regime="high", itr_d=3, pre_g=0).plan.itr_d == 3
-        and GAP(regime="high", pre_g=0).plan.pre_g == 0
+        GAP(regime="high", itr_d=3, pre_g=0).schedule["itr_d"] == 3
+        and GAP(regime="high", pre_g=0).schedule["pre_g"] == 0
     )
     problem = (method := GAP(**QUICK)).problem(small("table", 400), ["u"], [], [], QUIET)
     networks = GAPNetworks(problem, method)

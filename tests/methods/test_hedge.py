@@ -52,7 +52,7 @@ def test_success_in_blocks_is_success_at_once(room, monkeypatch):
     codes, around = torch.rand(50, 2, generator=random), torch.rand(30, 2, generator=random)
     values, others = (torch.randint(-1, 3, (n,), generator=random) for n in (50, 30))
     z = codes + 0.1 * torch.randn(codes.shape, generator=random)
-    monkeypatch.setattr(overlap_penalty, "ROOM", room)
+    monkeypatch.setattr(overlap_penalty, "KERNELS_AT_ONCE", room)
     with torch.no_grad():
         blocks = success(z, codes, values, around, others, 0.1, 3)
     torch.testing.assert_close(blocks, success(z, codes, values, around, others, 0.1, 3))
@@ -108,7 +108,7 @@ def test_gradients_push_values_together():
 def test_memory_keeps_the_latest():
     memory = CodeMemory(5, 1, 1)
     for start in (0, 3):
-        memory.keep(torch.arange(start, start + 3.0)[:, None], torch.zeros(3, 1, dtype=torch.int64))
+        memory.add(torch.arange(start, start + 3.0)[:, None], torch.zeros(3, 1, dtype=torch.int64))
     assert sorted(memory.codes[:, 0].tolist()) == [1, 2, 3, 4, 5] and (memory.values == 0).all()
 
 

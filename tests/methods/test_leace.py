@@ -20,7 +20,15 @@ from privet.core.errors import PrivetError
 from privet.data.dataset import PARTS, Attribute, Dataset
 from privet.evidence.leakage import auc
 from privet.methods import leace
-from privet.methods.leace import LEACE, Concept, Erasure, Whitening, erasure, gather, rare
+from privet.methods.leace import (
+    LEACE,
+    Concept,
+    Erasure,
+    Whitening,
+    erasure,
+    gather,
+    rare_directions,
+)
 from privet.release.release import Release
 from privet.release.runtime import read_graph, session
 from small import small
@@ -70,7 +78,7 @@ def closed_form(data: Dataset) -> tuple[Whitening, Erasure]:
     feed = LEACE().problem(data, ["u"], [], [], RUN).feed()
     factor, cross = gather(feed, Concept.of([data.attribute("u")], feed), feed.inputs[:1].size)
     white = Whitening.of(factor)
-    return white, erasure(white, cross, rare(feed, data.part("fit").people, white))
+    return white, erasure(white, cross, rare_directions(feed, data.part("fit").people, white))
 
 
 def most_correlated(z: np.ndarray, column: np.ndarray) -> float:
@@ -352,7 +360,7 @@ def test_windows_and_pictures(modality):
 def test_reading_in_pieces_changes_nothing(monkeypatch):
     data = shifted(500)
     white, whole = closed_form(data)
-    monkeypatch.setattr(leace, "STEP", 7)
+    monkeypatch.setattr(leace, "CHUNK", 7)
     other, pieces = closed_form(data)
     torch.testing.assert_close(whole.down @ whole.up, pieces.down @ pieces.up, rtol=0, atol=1e-10)
     torch.testing.assert_close(white.mean, other.mean)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from privet.core.errors import PrivetError
-from privet.methods.shredder import Law, Shredder, ShredderNetworks
+from privet.methods.shredder import NoiseLaw, Shredder, ShredderNetworks
 from privet.nets.code import body
 from privet.nets.convolutions import prepare
 from privet.nets.mask import Split, split
@@ -50,7 +50,7 @@ def test_the_two_parts_are_the_service(modality, depth):
 @pytest.mark.parametrize("ratio", [0.25, 4.0])
 @pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
 def test_the_ratio_is_met_and_everybody_gets_a_share(ratio, share):
-    law = Law((6, 5), Shredder(noise=ratio, share=share))
+    law = NoiseLaw((6, 5), Shredder(noise=ratio, share=share))
     law.measure(
         torch.randn(50, 6, 5, generator=torch.Generator().manual_seed(0)) * torch.arange(1.0, 6.0)
     )

@@ -122,7 +122,7 @@ def test_a_release_for_a_mask_is_saved_loaded_and_says_what_it_is(data, tmp_path
         "share of pixels kept",
     } <= set(again.card["service"])
     assert why_not(again), (
-        "noise whose loudness depends on the record must not be certified as if it were simply added"
+        "noise whose loudness depends on the record must not be certified as simply added"
     )
 
 

@@ -154,7 +154,7 @@ def test_a_killed_worker_loses_nothing_where_nodes_share_no_disk(apart, release,
     assert len({n["pid"] for n in notes}) >= 2
     assert not any(str(out) in n["folder"] for n in notes), "nobody worked in the asker's folder"
     assert not list(out.glob(".ray-*")) and not list(out.glob("cells/*/release/checkpoint*"))
-    built = METHODS["tiprdc"].from_words(
+    built = METHODS["tiprdc"].parse(
         [f"{key}={value}" for key, value in SETTINGS.items()], budget=0.5, seed=0
     )
     here = built.fit(

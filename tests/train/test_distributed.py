@@ -97,7 +97,7 @@ def test_two_processes_learn_what_one_does(case, together):
 
 def test_the_command_under_torchrun_writes_one_release(together, records):
     made = load_file(together / "release" / "weights.safetensors")
-    chosen = METHODS["tiprdc"].from_words(SETTINGS, seed=0)
+    chosen = METHODS["tiprdc"].parse(SETTINGS, seed=0)
     release = chosen.fit(
         load(str(records)), ["u"], [], without=["y"], run=Run(progress=False, device="cpu")
     )

@@ -236,5 +236,5 @@ def test_a_gpu_learns_the_same_on_two_streams_as_on_one(monkeypatch, pace):
         )
 
     two = weights()
-    monkeypatch.setattr(TIPRDCNetworks, "_beside", lambda *_: MAIN_STREAM)
+    monkeypatch.setattr(TIPRDCNetworks, "_adversary_stream", lambda *_: MAIN_STREAM)
     torch.testing.assert_close(two, weights(), rtol=1e-2, atol=1e-3)

@@ -59,7 +59,7 @@ def learn(
     """
     if isinstance(method, str):
         dial = _dial(method, budget, target)
-        method = METHODS[method].from_words(list(settings), budget=dial, seed=seed)
+        method = METHODS[method].parse(list(settings), budget=dial, seed=seed)
     data = data if isinstance(data, Dataset) else load(data, schema)
     run = run or Run()
     hidden, tasks, left_out = names(private), names(utility), names(without)
@@ -73,7 +73,7 @@ def learn(
             soft_wrap=True,
         )
     if out is None:
-        return method.fit(data, hidden, tasks, without=left_out, run=run)
+        return method.fit_problem(problem, run)
     folder = Path(out)
     run = replace(run, folder=run.folder or folder)
     undo = writable_folder(folder)
@@ -83,7 +83,7 @@ def learn(
                 f"{folder} holds a checkpoint of unfinished work: go on with --resume, or remove "
                 "it first."
             )
-        release = method.fit(data, hidden, tasks, without=left_out, run=run)
+        release = method.fit_problem(problem, run)
         release.card["command"] = run.command
         release.save(folder)
         (folder / CHECKPOINT).unlink(missing_ok=True)

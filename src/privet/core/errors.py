@@ -46,6 +46,18 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")
 
 
+def refuse(*rules: tuple[object, str]) -> None:
+    """Raise the sentence of the first rule whose condition holds.
+
+    >>> refuse((False, "All is well."), (3 > 2, "Three are too many."))
+    Traceback (most recent call last):
+    privet.core.errors.PrivetError: Three are too many.
+    """
+    for refused, sentence in rules:
+        if refused:
+            raise PrivetError(sentence)
+
+
 def missing_extra(package: str, extra: str, why: str) -> PrivetError:
     """Say which extra brings an optional package."""
     return PrivetError(

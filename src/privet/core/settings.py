@@ -20,7 +20,8 @@ def settings_from_words(kind: Any, words: Sequence[str], what: str = "setting") 
     >>> settings_from_words(make_dataclass("Net", [("width", "int")]), ["width=128"])
     {'width': 128}
     """
-    types = {field.name: str(field.type) for field in fields(kind)}
+    # Annotations are strings only where a module asks for that.
+    types = {f.name: str(getattr(f.type, "__name__", f.type)) for f in fields(kind)}
     values = {}
     for word in words:
         key, equals, value = word.partition("=")

@@ -1,7 +1,7 @@
-"""What the methods share that are learned for a certificate: they release a code with noise of a
-known law, and aim at a bound.
+"""What the methods share that learn a code with noise of a known law, aiming at a certified bound.
 
-    min over c, heads of  mean over tasks loss(head(z), y) [- information about x given u]  +  weight * max(0, V(z; u) - allowed)
+    min over c, heads of  mean over tasks loss(head(z), y) [- information about x given u]
+                          + weight * max(0, V(z; u) - allowed)
 
 V is the success of the best adversary of all, the certificate's own functional; `allowed` is what
 the target leaves after the certificate's slack for as many people as *test* has. The penalty comes
@@ -19,50 +19,69 @@ from __future__ import annotations
 
 import copy
 import math
-from abc import abstractmethod
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.core.errors import PrivetError
+from privet.core.errors import PrivetError, refuse
 from privet.core.progress import console
 from privet.data.dataset import Array, Attribute, Dataset
-from privet.methods.method import Method, Problem
+from privet.evidence.certificate.sampling import balanced_slack
+from privet.methods.method import Method, Problem, at_least, ranges_of
 from privet.nets.code import Code
 from privet.train.distributed import everyone, everyones
 from privet.train.feed import Batch, Feed
-from privet.train.game import Game, Move, Phase, Player, Run
+from privet.train.game import Move, Phase, Player, Run
 
+# The parts whose people a state and its noise are chosen on.
 HELD_OUT = ("attack", "select")
-"""Whom states and noise are chosen on."""
 
 
 @dataclass(kw_only=True)
 class CertifiedMethod(Method):
+    """The settings of methods that aim at a certified bound.
+
+    Parameters:
+        target: Balanced accuracy that no adversary shall exceed by the certificate: what learning
+            aims at.
+        dims: d: how many numbers the code has. More carry more and are harder to certify.
+        epochs: How often every record of *fit* is seen.
+        free: Share of the epochs before the penalty comes in; it then grows over as many again.
+        weight: Weight of the penalty on success above what is allowed.
+        memory: Earlier records that the best adversary is found on, beside the batch.
+        margin: Part of the allowance kept back, because the people of *test* are others than those
+            it is chosen on.
+        information: Weight of the information term; negative means 1 without a task and 0 with one.
+        weights: Weights of the tasks, in their order and with commas, such as 2,2,1; empty for
+            equal ones.
+        width: Factor on the layer sizes of the code's network.
+        batch: Records per step.
+        lr: Largest learning rate of AdamW; it rises over a tenth of the epochs and falls along a
+            cosine.
+        decay: Weight decay of AdamW.
+        dropout: Share of units dropped in learning.
+        confidence: Probability with which the certificate shall hold.
+
+    Attributes:
+        strength: The setting that says how strong the noise is in learning.
+    """
+
     target: float = 0.58
-    """No adversary above this balanced accuracy, certified: what learning aims at."""
     dims: int = 2
-    """d: how many numbers the code has."""
     epochs: float = 60.0
     free: float = 0.25
-    """Share of the epochs before the penalty comes in; it then grows over as many again."""
     weight: float = 20.0
-    """Of the penalty on what lies above the allowance."""
     memory: int = 2048
-    """Earlier records that the best adversary is found on, beside the batch."""
     margin: float = 0.003
-    """Part of the allowance kept back, because the people of *test* are others than those it is
-    chosen on."""
     information: float = -1.0
-    """Weight of the information term; negative means 1 without a task and 0 with one."""
     weights: str = ""
-    """Of the tasks, in their order and with commas, such as 2,2,1; empty for all alike."""
     width: float = 0.5
     batch: int = 256
     lr: float = 2e-3
@@ -70,109 +89,77 @@ class CertifiedMethod(Method):
     dropout: float = 0.2
     confidence: float = 0.99
 
-    tasks: ClassVar[Literal["none", "optional", "needed"]] = "optional"
-    dial: ClassVar[str] = "target"
-    sweep: ClassVar[tuple[float, ...]] = (0.60, 0.58, 0.56, 0.54, 0.52)
+    tasks = "optional"
+    dial = "target"
+    sweep = (0.60, 0.58, 0.56, 0.54, 0.52)
+    ranges = ranges_of(dims=at_least(1), batch=at_least(8), memory=at_least(1), weight=at_least(0))
     strength: ClassVar[str]
-    """The setting that says how strong the noise is in learning."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.target < 1:
-            raise PrivetError(
-                f"The target of {self.name} is a share between 0 and 1, such as 0.58, not {self.target}."
-            )
-        if not 0 < self.confidence < 1:
-            raise PrivetError(f"A confidence lies between 0 and 1, {self.confidence} does not.")
-        self.within(
-            dims=(1, inf),
-            epochs=(0, inf),
-            width=(0.01, inf),
-            batch=(8, inf),
-            lr=(1e-9, inf),
-            memory=(1, inf),
-            weight=(0, inf),
+        super().__post_init__()
+        refuse(
+            (
+                not 0 < self.target < 1,
+                f"The target of {self.name} is a share between 0 and 1, such as 0.58, not "
+                f"{self.target}.",
+            ),
+            (
+                not 0 < self.confidence < 1,
+                f"A confidence lies between 0 and 1, {self.confidence} does not.",
+            ),
         )
 
-    def problem(
-        self,
-        data: Dataset,
-        private: Sequence[str],
-        utility: Sequence[str],
-        without: Sequence[str],
-        run: Run,
-    ) -> Problem:
-        self.task_weights(len(utility))
-        return super().problem(data, private, utility, without, run)
+    def accept(self, problem: Problem) -> Problem:
+        self.task_weights(len(problem.utility))
+        return problem
 
     def task_weights(self, tasks: int) -> list[float]:
-        """What each task counts, as shares of 1."""
+        """The weight of each task; they sum to 1."""
         try:
-            given = (
-                [float(word) for word in self.weights.split(",")] if self.weights else [1.0] * tasks
-            )
+            words = self.weights.split(",") if self.weights else ["1"] * tasks
+            weights = [float(word) for word in words]
         except ValueError:
-            given = []
-        if (
-            len(given) != tasks
-            or not all(0 <= weight < inf for weight in given)
-            or (tasks and not sum(given))
-        ):
+            weights = []
+        allowed = all(0 <= weight < inf for weight in weights) and (sum(weights) > 0 or not tasks)
+        if len(weights) != tasks or not allowed:
             raise PrivetError(
-                f"The setting weights of {self.name} takes one number of 0 or more per task, with commas, not '{self.weights}' for {tasks}."
+                f"The setting weights of {self.name} takes one number of 0 or more per task, with "
+                f"commas, not '{self.weights}' for {tasks}."
             )
-        return [weight / sum(given) for weight in given]
+        return [weight / sum(weights) for weight in weights]
 
-    def play(self, networks: CertifiedNetworks, problem: Problem, run: Run) -> Game:
-        game = Game(
-            networks.modules(),
-            [networks.play()],
-            problem.feed(),
-            self.batch,
-            self.seed,
-            self.identity(problem),
-        )
-        game.play(run)
-        return game
-
-    def allowed(self, problem: Problem, attribute: Attribute) -> float:
-        """Success that the target leaves on the sample, given the slack that the people of *test*
-        will cost."""
+    def allowed_success(self, problem: Problem, attribute: Attribute) -> float:
+        """Success that the target leaves on the sample, after the slack of the people of *test*."""
         people = people_per_value(problem.data.part("test"), attribute)
-        blind = 1 / attribute.classes
-        slack = (
-            math.sqrt(sum(1 / n for n in people) * math.log(1 / (1 - self.confidence)) / 2)
-            / max(len(people), 1)
-            if people
-            else 0.0
-        )
-        return max(self.target - slack - self.margin, blind + 0.002)
+        slack = balanced_slack(people, 1 - self.confidence) if people else 0.0
+        return max(self.target - slack - self.margin, 1 / attribute.classes + 0.002)
 
     def least_noise(self, codes: Array, problem: Problem, run: Run) -> tuple[float, dict[str, Any]]:
-        """The least noise that is predicted to meet the target for every private attribute;
-        learning's own where none is."""
+        """The least noise that is predicted to meet the target for every private attribute, or that
+        of learning where none does; and what the card says about it."""
         others = problem.view(*HELD_OUT)
-        found: list[float | None] = []
+        noises: dict[str, float | None] = {}
         for attribute in problem.private:
             labels = others.labels[attribute.name]
-            there = labels >= 0
-            people = people_per_value(problem.data.part("test"), attribute)
-            found.append(
-                self.smallest_noise(
-                    codes[there], labels[there], others.people[there], attribute, people
-                )
+            known = labels >= 0
+            noises[attribute.name] = self.smallest_noise(
+                codes[known],
+                labels[known],
+                others.people[known],
+                attribute,
+                people_per_value(problem.data.part("test"), attribute),
             )
-        met = [one for one in found if one is not None]
-        enough = len(met) == len(found)
-        if run.progress and not enough:
+        enough = [noise for noise in noises.values() if noise is not None]
+        met = len(enough) == len(noises)
+        if run.progress and not met:
             console.print(
-                f"No noise brings this code to {self.target:g}, judged on other people: add people, or aim higher."
+                f"No noise brings this code to {self.target:g}, judged on other people: add "
+                "people, or aim higher."
             )
-        said = {a.name: s for a, s in zip(problem.private, found, strict=True)}
-        noise = float(max(met) if met and enough else getattr(self, self.strength))
-        return noise, {
-            self.strength: said,
+        return float(max(enough) if met else getattr(self, self.strength)), {
+            self.strength: noises,
             "target": self.target,
-            "met": enough,
+            "met": met,
             "on": list(HELD_OUT),
         }
 
@@ -185,15 +172,14 @@ class CertifiedMethod(Method):
         attribute: Attribute,
         people: Sequence[int],
     ) -> float | None:
-        """The least noise that is predicted to certify one attribute at the target on so many other
-        people; None where none is."""
+        """The least noise that is predicted to certify one attribute at the target on `people` (so
+        many per value) others; None where none is."""
 
 
-class CertifiedNetworks:
-    """The code, the heads that read tasks from what is released, and what is remembered of earlier
-    codes.
+class CertifiedNetworks(ABC):
+    """The code, the heads that read tasks from what is released, and a memory of earlier codes.
 
-    What is released of codes, how a head's loss is taken, and what the best adversary makes of it
+    What is released of codes, how a head's loss is taken, and the success of the best adversary
     are each method's own.
     """
 
@@ -202,7 +188,7 @@ class CertifiedNetworks:
         problem: Problem,
         method: CertifiedMethod,
         code: nn.Module,
-        head: Any,
+        head: Callable[[int], nn.Module],
         numbers: int,
         memory: nn.Module,
     ) -> None:
@@ -210,22 +196,20 @@ class CertifiedNetworks:
         self.problem, self.method = problem, method
         self.private, self.utility = problem.private, problem.utility
         self.code = code
-        self.smooth = copy.deepcopy(self.code)
-        self.kept = BestState(self.code)
+        self.average = copy.deepcopy(self.code)
+        self.best_state = BestState(self.code)
         self.heads = nn.ModuleList([head(task.classes) for task in self.utility])
-        self.informed = (
-            (0.0 if self.utility else 1.0) if method.information < 0 else method.information
-        )
-        self.pair = RecordMatcher(problem, method, numbers) if self.informed else nn.Identity()
+        default = 0.0 if self.utility else 1.0
+        self.information = default if method.information < 0 else method.information
+        self.matcher: nn.Module = nn.Identity()
+        if self.information:
+            self.matcher = RecordMatcher(problem, method, numbers)
         self.memory = memory
-        self.allowed = [method.allowed(problem, attribute) for attribute in self.private]
+        self.allowed = [method.allowed_success(problem, attribute) for attribute in self.private]
         self.task_weights = method.task_weights(len(self.utility))
         self.done = 0.0
-        self.pull, self.share = (
-            torch.zeros((), device=problem.device),
-            torch.zeros((), device=problem.device),
-        )
-        """Now: the weight of the penalty, and that of the latest state in the slow average."""
+        # The weight of the penalty now, and that of the latest state in the slow average.
+        self.penalty, self.newest = (torch.zeros((), device=problem.device) for _ in range(2))
         self.others: Feed | None = None
 
     @abstractmethod
@@ -234,7 +218,7 @@ class CertifiedNetworks:
 
     @abstractmethod
     def task_loss(self, head: nn.Module, z: Tensor, codes: Tensor, labels: Tensor) -> Tensor:
-        """In learning."""
+        """The loss of one task's head, in learning."""
 
     @abstractmethod
     def information_loss(self, x: Tensor, z: Tensor, values: Tensor) -> Tensor:
@@ -242,8 +226,8 @@ class CertifiedNetworks:
 
     @abstractmethod
     def success(self, z: Tensor, codes: Tensor, values: Tensor) -> list[Tensor]:
-        """V for each private attribute, given the batch's private values (n, attributes); and
-        remember the batch."""
+        """V for each private attribute, given the batch's private values (n, attributes); the batch
+        is added to the memory."""
 
     @abstractmethod
     def held_out_figures(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
@@ -255,33 +239,38 @@ class CertifiedNetworks:
         return {
             "code": self.code,
             "heads": self.heads,
-            "pair": self.pair,
+            "pair": self.matcher,
             "memory": self.memory,
-            "smooth": self.smooth,
-            "kept": self.kept,
+            "smooth": self.average,
+            "kept": self.best_state,
         }
 
     def play(self) -> Phase:
         m = self.method
-        together = nn.ModuleList([self.code, self.heads, self.pair])
+        together = nn.ModuleList([self.code, self.heads, self.matcher])
 
         def schedule(done: float) -> float:
-            self.at(done)
+            self.set_progress(done)
             return min(done / 0.1, 1.0) * 0.5 * (1 + math.cos(math.pi * done)) + 1e-3
 
-        player = Player("code", together, self.hedge, m.lr, decay=m.decay)
         return Phase(
-            "hedging", m.epochs, [player], schedule=schedule, after=self.judge, steady=True
+            "hedging",
+            m.epochs,
+            [Player("code", together, self.hedge, m.lr, decay=m.decay)],
+            schedule=schedule,
+            after=self.judge,
+            steady=True,
         )
 
-    def at(self, done: float) -> None:
+    def set_progress(self, done: float) -> None:
         """This share of the game is done; moves read what follows from it from tensors."""
         self.done = done
-        self.pull.fill_(self.grown() * self.method.weight)
-        self.share.fill_(0.02 if done > 0.1 else 0.2)
+        self.penalty.fill_(self.penalty_share() * self.method.weight)
+        self.newest.fill_(0.02 if done > 0.1 else 0.2)
 
     def hedge(self, batch: Batch) -> Move:
-        self._smooth()
+        """The one move: tasks and information against the success of the best adversary."""
+        self._update_average()
         codes = self.code(batch.x).float()
         codes, z, labels = everyone(codes), everyone(self.released(codes)), everyones(batch.labels)
         values = torch.stack([labels[a.name] for a in self.private], 1)
@@ -289,35 +278,36 @@ class CertifiedNetworks:
             self.task_loss(head, z, codes, labels[t.name])
             for t, head in zip(self.utility, self.heads, strict=True)
         ]
-        loss = self.weighed(losses) if losses else z.new_zeros(())
+        loss = self.weighted(losses) if losses else z.new_zeros(())
         figures = {"task loss": loss} if losses else {}
-        if self.informed:
-            told = self.information_loss(batch.x, z, values)
-            loss, figures = loss + self.informed * told, {**figures, "information loss": told}
-        found = self.success(z, codes, values)
-        for value, allowed in zip(found, self.allowed, strict=True):
-            loss = loss + self.pull * F.relu(value - allowed)
-        return Move(loss, {**figures, "best adversary": torch.stack(found).max()})
+        if self.information:
+            missing = self.information_loss(batch.x, z, values)
+            loss = loss + self.information * missing
+            figures["information loss"] = missing
+        success = self.success(z, codes, values)
+        for value, allowed in zip(success, self.allowed, strict=True):
+            loss = loss + self.penalty * F.relu(value - allowed)
+        return Move(loss, {**figures, "best adversary": torch.stack(success).max()})
 
-    def weighed(self, losses: Sequence[Tensor]) -> Tensor:
+    def weighted(self, losses: Sequence[Tensor]) -> Tensor:
         """The tasks' losses as one, by their weights."""
         return torch.stack(
-            [share * loss for share, loss in zip(self.task_weights, losses, strict=True)]
+            [w * loss for w, loss in zip(self.task_weights, losses, strict=True)]
         ).sum()
 
-    def grown(self) -> float:
+    def penalty_share(self) -> float:
         """How much of the penalty has come in."""
         free = max(self.method.free, 1e-6)
         return min(max((self.done - free) / free, 0.0), 1.0)
 
     @torch.no_grad()
-    def _smooth(self) -> None:
+    def _update_average(self) -> None:
         """A slow average of the weights, which tells less of the people learned from than the last
         step does."""
-        mine, latest = self.smooth.state_dict(), self.code.state_dict()
-        for name, value in mine.items():
+        latest = self.code.state_dict()
+        for name, value in self.average.state_dict().items():
             if value.is_floating_point():
-                value.lerp_(latest[name], self.share)
+                value.lerp_(latest[name], self.newest)
             else:
                 value.copy_(latest[name])
 
@@ -325,30 +315,29 @@ class CertifiedNetworks:
     def judge(self) -> dict[str, float]:
         """At the end of an epoch, on people not learned from: how well tasks are served within the
         target. The best state is kept."""
-        if self.grown() < 1:
+        if self.penalty_share() < 1:
             return {}
         self.others = self.others or self.problem.feed(*HELD_OUT)
         codes = torch.as_tensor(
-            encode(self.smooth, self.others), dtype=torch.float32, device=self.others.device
+            encode(self.average, self.others), dtype=torch.float32, device=self.others.device
         )
-        found, losses = self.held_out_figures(codes, self.others)
-        over = max(
-            0.0, *(value - allowed for value, allowed in zip(found, self.allowed, strict=True))
-        )
+        success, losses = self.held_out_figures(codes, self.others)
+        over = max(0.0, *(v - allowed for v, allowed in zip(success, self.allowed, strict=True)))
         # Without tasks the latest state counts; above the allowance, being over costs more than any
         # task could gain.
-        serves = -float(self.weighed(losses)) if losses else self.done
-        score = serves - 50 * max(over, 0.0)
-        if score >= float(self.kept.score):
-            self.kept.take(self.smooth, score)
+        score = (-float(self.weighted(losses)) if losses else self.done) - 50 * over
+        if score >= float(self.best_state.score):
+            self.best_state.code.load_state_dict(self.average.state_dict())
+            self.best_state.score.fill_(score)
         return {"over": over, "score": score}
 
     def best(self) -> nn.Module:
-        return self.kept.code if math.isfinite(float(self.kept.score)) else self.smooth
+        """The code to release: the best state, or the average where none was judged."""
+        return self.best_state.code if self.best_state.score.isfinite() else self.average
 
 
 class BestState(nn.Module):
-    """The best state so far, as part of the checkpoint."""
+    """The best state so far and its score, as a module, so that they are part of a checkpoint."""
 
     score: Tensor
 
@@ -357,14 +346,9 @@ class BestState(nn.Module):
         self.code = copy.deepcopy(code)
         self.register_buffer("score", torch.tensor(-math.inf))
 
-    def take(self, code: nn.Module, score: float) -> None:
-        self.code.load_state_dict(code.state_dict())
-        self.score.fill_(score)
-
 
 class RecordMatcher(nn.Module):
-    """Scores a release against records: which one of those with the same private values did it come
-    from?"""
+    """Scores releases against records: which record of the same private values is a release of?"""
 
     def __init__(
         self, problem: Problem, method: CertifiedMethod, numbers: int, size: int = 64
@@ -377,18 +361,18 @@ class RecordMatcher(nn.Module):
     def forward(self, x: Tensor, z: Tensor, values: Tensor) -> Tensor:
         """InfoNCE, in nats, with negatives of the same private values; the record itself is seen in
         another pose."""
-        scores, same = self.scores(x, z), same_values(values)
-        return F.cross_entropy(
-            scores.masked_fill(~same, -1e4), torch.arange(len(z), device=z.device)
-        )
+        scores = self.scores(x, z).masked_fill(~same_values(values), -1e4)
+        return F.cross_entropy(scores, torch.arange(len(z), device=z.device))
 
     def scores(self, x: Tensor, z: Tensor) -> Tensor:
         """(releases, records)"""
-        return (
-            self.sharp.exp()
-            * F.normalize(self.of_z(z), dim=1)
-            @ F.normalize(everyone(self.of_x(x)).float(), dim=1).T
-        )
+        records = F.normalize(everyone(self.of_x(x)).float(), dim=1)
+        return self.sharp.exp() * F.normalize(self.of_z(z), dim=1) @ records.T
+
+
+def small_reader(numbers: int, classes: int) -> nn.Module:
+    """A network that reads a task from few numbers."""
+    return nn.Sequential(nn.Linear(numbers, 64), nn.ReLU(), nn.Linear(64, classes))
 
 
 def same_values(values: Tensor) -> Tensor:
@@ -397,18 +381,17 @@ def same_values(values: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def encode(code: nn.Module, feed: Feed, batch: int = 512) -> Array:
+def encode(code: nn.Module, feed: Feed) -> Array:
     """Codes of all records of a feed, without noise."""
-    was = code.training
+    was_training = code.training
     code.eval()
-    index = [np.arange(s, min(s + batch, len(feed))) for s in range(0, len(feed), batch)]
-    codes = torch.cat([code(b.x).float() for b in feed.batches(index)]).cpu().numpy()
-    code.train(was)
+    codes = torch.cat([code(batch.x).float() for batch in feed.in_order()]).cpu().numpy()
+    code.train(was_training)
     return np.asarray(codes, dtype=np.float64)
 
 
 def people_per_value(data: Dataset, attribute: Attribute) -> tuple[int, ...]:
-    """How many people each value of the attribute has."""
+    """How many people each value of the attribute has, of the values that occur."""
     labels = data.labels[attribute.name]
     counts = [len(np.unique(data.people[labels == value])) for value in range(attribute.classes)]
     return tuple(n for n in counts if n)

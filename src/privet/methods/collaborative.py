@@ -4,7 +4,7 @@ working and blinds its privacy model.
     min_S  (1 - alpha) KL(P(y|x) || P(y|S(x))) + alpha KL(P(u) || P(u|S(x)))
     adversarial also:  min_p  CE(u, p(x)) + CE(u, p(S(x)))
 
-P(y|.) and P(u|.) = p are models that the provider has: brought, or trained here on raw records
+P(y|.) and P(u|.) = p are models that the provider has: provided, or trained here on raw records
 first. P(u) is the share of each value in *fit*. *Plug-and-play*: only S learns. *Adversarial*: the
 privacy model learns too, and must keep working on unfiltered records. S is deterministic, or
 *stochastic*: it takes noise beside the record. Several tasks or private attributes: means.
@@ -17,147 +17,166 @@ privacy"; in full: Bertran and others, "Learning to collaborate for user-control
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from types import MappingProxyType
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.core.errors import PrivetError, unknown
-from privet.data.dataset import Attribute, Dataset, Modality
-from privet.methods.method import Method, Problem
-from privet.methods.services.evaluation import ServiceEvaluation, evaluate_services
-from privet.methods.services.service import Service, new_service, provided_service, teaching_phase
+from privet.core.errors import unknown
+from privet.data.dataset import Attribute
+from privet.methods.known_labels import cross_entropy
+from privet.methods.method import NUMERIC, Method, Problem, at_least, ranges_of
+from privet.methods.services.evaluation import evaluate_services
+from privet.methods.services.segmentation import cosine
+from privet.methods.services.service import (
+    Service,
+    model_files,
+    new_service,
+    provided_service,
+    teaching_phase,
+)
 from privet.nets.convolutions import prepare
 from privet.nets.sanitizer import Sanitizer
 from privet.release.noise import Noise
 from privet.release.release import Release
 from privet.train.feed import Batch
-from privet.train.game import Game, Move, Phase, Player, Run
+from privet.train.game import Move, Phase, Player, Run
 
+# A torch module, or the path of an ONNX file.
 Model = nn.Module | str | Path
+# How a model takes records and what it gives: see `services.service.provided_service`.
+Card = Mapping[str, Any] | None
 
 
 @dataclass(kw_only=True)
 class Collaborative(Method):
+    """A sanitizer that keeps a provider's services working and blinds its privacy model.
+
+    It returns a record of the same form. The services' answers to it stay as they were, and the
+    model of the private attribute answers with the shares that its values have among all people.
+    The models are the provider's own (ONNX files, or torch modules by `with_models`), or trained
+    here first.
+
+    Parameters:
+        alpha: Weight of privacy: 0 only keeps the services' answers, 1 only blinds the privacy
+            model.
+        stochastic: Whether the sanitizer gets noise beside the record, fresh for every release.
+        adversarial: Whether the privacy model learns too.
+        utility_model: The service, as an ONNX file, or NAME=FILE with commas for several tasks;
+            empty: trained here.
+        privacy_model: The same for the private attributes.
+        lessons: Epochs in which a model that was not provided is taught, before the game.
+        epochs: Epochs of the game.
+        moves: Moves of the privacy model per move of the sanitizer, where it learns.
+        width: Factor on the layer sizes of the sanitizer.
+        service: Factor on the layer sizes of models that are trained here.
+        batch: Records per step.
+        lr: Learning rate of Adam in the game; it falls along a cosine.
+
+    Example:
+        >>> import privet
+        >>> data = privet.load("portraits:60", progress=False)
+        >>> method = privet.Collaborative(width=0.1, service=0.1, lessons=1, epochs=1)
+        >>> release = method.fit(data, "beard", "smiling", run=privet.Run(progress=False))
+        >>> release.card["services"]["smiling"]
+        {'role': 'utility', 'source': 'trained here'}
+
+    Notes:
+        Only the provider's model is blinded: other adversaries may read what it no longer does.
+    """
+
     alpha: float = 0.9
-    """0 keeps the services' answers only, 1 only blinds the privacy model."""
     stochastic: bool = False
-    """Noise beside the record, fresh for every release."""
     adversarial: bool = True
-    """Whether the privacy model learns too."""
     utility_model: str = ""
-    """An ONNX file, or NAME=FILE with commas for several tasks; empty: trained here."""
     privacy_model: str = ""
-    """The same for the private attributes."""
     lessons: float = 10.0
-    """Epochs in which a model that was not brought learns, before the game."""
     epochs: float = 20.0
-    """Epochs of the game."""
     moves: int = 2
-    """Moves of the privacy model per move of S, where it learns."""
     width: float = 0.5
-    """Factor on the layers of S."""
     service: float = 0.25
-    """Factor on the layers of models that are trained here."""
     batch: int = 128
     lr: float = 1e-3
 
-    name: ClassVar[str] = "collaborative"
-    title: ClassVar[str] = "Collaborative sanitizer"
-    tasks: ClassVar[Literal["none", "optional", "needed"]] = "needed"
-    modalities: ClassVar[tuple[Modality, ...]] = ("image", "table", "signal")
-    instead: ClassVar[str] = (
-        "a sanitizer gives records of the same form, and words have no gradient; choose hedge or tiprdc"
+    name = "collaborative"
+    title = "Collaborative sanitizer"
+    tasks = "needed"
+    modalities = NUMERIC
+    instead = (
+        "a sanitizer gives records of the same form, and words have no gradient; choose hedge or "
+        "tiprdc"
     )
-    dial: ClassVar[str] = "alpha"
-    sweep: ClassVar[tuple[float, ...]] = (0.1, 0.5, 0.9, 0.99)
+    dial = "alpha"
+    sweep = (0.1, 0.5, 0.9, 0.99)
+    ranges = ranges_of(alpha=(0, 1), service=at_least(0.01), moves=at_least(1))
+    models = cast(Mapping[str, tuple[Model, Card]], MappingProxyType({}))
+    """Models from `with_models`, with their cards, by attribute; not part of the settings."""
+    __sklearn_clone__ = copy.copy
 
-    def __post_init__(self) -> None:
-        self.within(
-            alpha=(0, 1),
-            lessons=(0, inf),
-            epochs=(0, inf),
-            width=(0.01, inf),
-            service=(0.01, inf),
-            batch=(2, inf),
-            lr=(1e-9, inf),
-        )
-        self.within(moves=(1, inf))
-        self.models: dict[str, tuple[Model, Mapping[str, Any] | None]] = {}
-
-    def given(
-        self, models: Mapping[str, Model], cards: Mapping[str, Mapping[str, Any]] | None = None
+    def with_models(
+        self, models: Mapping[str, Model], cards: Mapping[str, Card] = MappingProxyType({})
     ) -> Collaborative:
-        """The same method with models that the provider brings, by the name of their attribute;
-        `cards` as for `services.provided_service`.
+        """The same method with models that the provider has, by the name of their attribute;
+        `cards` as for `provided_service`.
 
-        >>> Collaborative(alpha=0.5).given({"income": nn.Linear(12, 2)}).models["income"][0]
+        >>> method = Collaborative(alpha=0.5).with_models({"income": nn.Linear(12, 2)})
+        >>> method.models["income"][0]
         Linear(in_features=12, out_features=2, bias=True)
         """
-        given = copy.copy(self)
-        given.models = {
-            **self.models,
-            **{name: (model, (cards or {}).get(name)) for name, model in models.items()},
-        }
-        return given
+        method = copy.copy(self)
+        added = {name: (model, cards.get(name)) for name, model in models.items()}
+        method.models = {**self.models, **added}
+        return method
 
-    def problem(
-        self,
-        data: Dataset,
-        private: Sequence[str],
-        utility: Sequence[str],
-        without: Sequence[str],
-        run: Run,
-    ) -> Problem:
-        """Models that do not fit the data are refused here, before anything is learned."""
-        problem = super().problem(data, private, utility, without, run)
-        self.brought(problem)
+    def accept(self, problem: Problem) -> Problem:
+        self.provided(problem)
         return problem
 
-    def brought(self, problem: Problem) -> dict[str, Service]:
+    def provided(self, problem: Problem) -> dict[str, Service]:
         """The models that somebody else made, by attribute, tried on records."""
         known = {attribute.name: attribute for attribute in (*problem.private, *problem.utility)}
-        models = dict(self.models)
-        for words, attributes, key in (
-            (self.utility_model, problem.utility, "utility_model"),
-            (self.privacy_model, problem.private, "privacy_model"),
-        ):
-            for name, file in model_files(words, attributes, key).items():
-                models[name] = (file, None)
-        absent = next((name for name in models if name not in known), None)
-        if absent is not None:
-            raise unknown("private attribute or task of this release", absent, known)
+        files = {
+            **model_files(self.utility_model, problem.utility, "utility_model"),
+            **model_files(self.privacy_model, problem.private, "privacy_model"),
+        }
+        models = {**self.models, **{name: (file, None) for name, file in files.items()}}
+        for name in models:
+            if name not in known:
+                raise unknown("private attribute or task of this release", name, known)
         return {
             name: provided_service(model, problem, known[name], card)
             for name, (model, card) in models.items()
         }
 
     def learn(self, problem: Problem, run: Run) -> Release:
-        torch.manual_seed(self.seed)
         networks = CollaborativeNetworks(problem, self)
         phases = [*networks.lessons(), networks.play()]
-        identity = f"{self.identity(problem)} {[service.sha256 for service in networks.services]}"
-        game = Game(networks.modules(), phases, problem.feed(), self.batch, self.seed, identity)
-        game.play(run)
-        noise = (
-            Noise("gaussian", Sanitizer.noise_shape(problem.schema), 1.0)
-            if self.stochastic
-            else None
-        )
+        models = [service.sha256 for service in networks.services]
+        history = self.game(problem, networks.modules(), phases, self.batch, models).play(run)
+        law = Noise("gaussian", networks.noise, 1.0) if networks.noise else None
         network = ("sanitizer", {"width": self.width, "stochastic": self.stochastic})
-        release = Release(problem.schema, network, networks.sanitizer, noise, {"form": "record"})
-        found = evaluate_services(release, problem.data, networks.asked(), "select", self.seed)
+        release = Release(problem.schema, network, networks.sanitizer, law, {"form": "record"})
+        roles = networks.roles()
+        evaluation = evaluate_services(release, problem.data, roles, "select", self.seed)
         release.card |= {
-            "services": networks.said(),
-            "in_game": _in_game(found),
-            "outcomes": found.to_json(),
-            "history": game.history,
+            "services": networks.sources(),
+            "in_game": {
+                a.attribute: {
+                    "accuracy": a.released["accuracy"],
+                    "balanced": a.released["balanced"],
+                    "n": a.n,
+                    "part": a.part,
+                }
+                for a in evaluation.answers
+                if a.role == "private" and a.released
+            },
+            "outcomes": evaluation.to_json(),
+            "history": history,
         }
         return release
 
@@ -167,85 +186,77 @@ class CollaborativeNetworks:
     they play."""
 
     def __init__(self, problem: Problem, method: Collaborative) -> None:
-        self.method, self.noise = (
-            method,
-            Sanitizer.noise_shape(problem.schema) if method.stochastic else None,
-        )
-        brought = method.brought(problem)
+        self.method = method
+        self.noise = Sanitizer.noise_shape(problem.schema) if method.stochastic else None
+        provided = method.provided(problem)
         # Services first: the same seed then gives the same services to every variant of the method.
-        models = [
-            brought.get(a.name) or new_service(problem, a, method.service)
+        self.services = [
+            provided.get(a.name) or new_service(problem, a, method.service)
             for a in (*problem.utility, *problem.private)
         ]
-        self.utility, self.private = models[: len(problem.utility)], models[len(problem.utility) :]
+        tasks = len(problem.utility)
+        self.utility, self.private = self.services[:tasks], self.services[tasks:]
         self.given = [service.copy() for service in self.private]
-        self.to_teach = [service for service in models if service.attribute.name not in brought]
+        self.to_teach = [s for s in self.services if s.attribute.name not in provided]
         self.sanitizer = Sanitizer(problem.schema, method.width, method.stochastic)
         self.priors = [
             _prior(problem, attribute).to(problem.device) for attribute in problem.private
         ]
 
-    @property
-    def services(self) -> list[Service]:
-        return [*self.utility, *self.private]
-
     def modules(self) -> dict[str, nn.Module]:
-        groups = {"utility": self.utility, "private": self.private, "given": self.given}
+        roles = {"utility": self.utility, "private": self.private, "given": self.given}
         named = {
             f"{role} {place}": one.module
-            for role, group in groups.items()
-            for place, one in enumerate(group)
+            for role, services in roles.items()
+            for place, one in enumerate(services)
         }
         return {"sanitizer": self.sanitizer, **named}
 
-    def asked(self) -> list[tuple[str, Service]]:
+    def roles(self) -> list[tuple[str, Service]]:
         """Whose answers are reported, and in which role."""
-        given = [("given", service) for service in self.given] if self.method.adversarial else []
-        return [
-            *(("utility", s) for s in self.utility),
-            *(("private", s) for s in self.private),
-            *given,
-        ]
+        roles = {"utility": self.utility, "private": self.private}
+        if self.method.adversarial:
+            roles["given"] = self.given
+        return [(role, service) for role, services in roles.items() for service in services]
 
-    def said(self) -> dict[str, dict[str, str]]:
-        roles = [*("utility" for _ in self.utility), *("private" for _ in self.private)]
+    def sources(self) -> dict[str, dict[str, str]]:
+        """Where each model comes from, for the card."""
         return {
             s.attribute.name: {
                 "role": role,
                 "source": s.source,
                 **({"sha256": s.sha256} if s.sha256 else {}),
             }
-            for role, s in zip(roles, self.services, strict=True)
+            for role, s in self.roles()
+            if role != "given"
         }
 
     def lessons(self) -> list[Phase]:
-        """One phase per model that was not brought; what a privacy model was before the game is
+        """One phase per model that was not provided; what a privacy model was before the game is
         kept as it ends its lessons."""
         return [
-            replace(teaching_phase(s, self.method.lessons, jitter=True), after=self._keep)
+            replace(teaching_phase(s, self.method.lessons, jitter=True), after=self._copy_private)
             for s in self.to_teach
         ]
 
-    def _keep(self) -> dict[str, float]:
-        for kept, service in zip(self.given, self.private, strict=True):
-            kept.module.load_state_dict(service.module.state_dict())
+    def _copy_private(self) -> dict[str, float]:
+        for given, service in zip(self.given, self.private, strict=True):
+            given.module.load_state_dict(service.module.state_dict())
         return {}
 
     def play(self) -> Phase:
         m = self.method
         players = [Player("sanitizer", self.sanitizer, self.sanitize, m.lr)]
         if m.adversarial:
-            both = nn.ModuleList([service.module for service in self.private])
-            players.append(Player("privacy model", both, self.defeat, m.lr, steps=m.moves))
-        steady = len(self.to_teach) == len(
-            self.services
-        )  # nobody knows what a model that was brought does in between
+            models = nn.ModuleList([service.module for service in self.private])
+            players.append(Player("privacy model", models, self.defeat, m.lr, steps=m.moves))
         return Phase(
             "sanitizing",
             m.epochs,
             players,
-            schedule=lambda done: 0.5 * (1 + math.cos(math.pi * done)) + 1e-3,
-            steady=steady,
+            schedule=lambda done: cosine(done) + 1e-3,
+            # Nobody knows what a provided model does in between.
+            steady=len(self.to_teach) == len(self.services),
         )
 
     def release(self, x: Tensor) -> Tensor:
@@ -261,19 +272,13 @@ class CollaborativeNetworks:
             before = [F.log_softmax(service(x), dim=1) for service in self.utility]
         kept = torch.stack(
             [
-                F.kl_div(
-                    F.log_softmax(service(z), dim=1), wanted, log_target=True, reduction="batchmean"
-                )
+                F.kl_div(_log(service, z), wanted, log_target=True, reduction="batchmean")
                 for service, wanted in zip(self.utility, before, strict=True)
             ]
         ).mean()
         hidden = torch.stack(
             [
-                F.kl_div(
-                    F.log_softmax(service(z), dim=1),
-                    prior.expand(len(z), -1),
-                    reduction="batchmean",
-                )
+                F.kl_div(_log(service, z), prior.expand(len(z), -1), reduction="batchmean")
                 for service, prior in zip(self.private, self.priors, strict=True)
             ]
         ).mean()
@@ -286,57 +291,20 @@ class CollaborativeNetworks:
         with torch.no_grad():
             z = self.release(x)
         losses = [
-            _cross_entropy(s(seen), batch.labels[s.attribute.name])
+            cross_entropy(s(seen), batch.labels[s.attribute.name])
             for s in self.private
             for seen in (x, z)
         ]
-        return Move(
-            2 * torch.stack(losses).mean(),
-            {"private CE raw": losses[0], "private CE released": losses[1]},
-        )
+        figures = {"private CE raw": losses[0], "private CE released": losses[1]}
+        return Move(2 * torch.stack(losses).mean(), figures)
 
 
-def _cross_entropy(scores: Tensor, truth: Tensor) -> Tensor:
-    """Over the records whose value is known; 0 where there are none."""
-    return F.cross_entropy(scores, truth, ignore_index=-1, reduction="sum") / (
-        truth >= 0
-    ).sum().clamp(min=1)
+def _log(service: Service, x: Tensor) -> Tensor:
+    """Logarithms of the probabilities that a service gives."""
+    return F.log_softmax(service(x), dim=1)
 
 
 def _prior(problem: Problem, attribute: Attribute) -> Tensor:
     labels = torch.as_tensor(problem.view().labels[attribute.name])
     counts = torch.bincount(labels[labels >= 0], minlength=attribute.classes)
     return counts / counts.sum()
-
-
-def model_files(words: str, attributes: Sequence[Attribute], key: str) -> dict[str, str]:
-    """Which file serves which attribute.
-
-    >>> model_files("a.onnx", [Attribute("sex", "binary")], "privacy_model"), model_files(
-    ...     "sex=a.onnx", [], "privacy_model"
-    ... )
-    ({'sex': 'a.onnx'}, {'sex': 'a.onnx'})
-    """
-    found = {}
-    for word in filter(None, (word.strip() for word in words.split(","))):
-        name, equals, file = word.partition("=")
-        if not equals and len(attributes) != 1:
-            raise PrivetError(
-                f"There are several attributes, so say which one {word} is for:  --set {key}=NAME={word}."
-            )
-        found[name if equals else attributes[0].name] = file if equals else word
-    return found
-
-
-def _in_game(found: ServiceEvaluation) -> dict[str, Any]:
-    """What the game's own privacy model reads, in the words of an audit."""
-    return {
-        a.attribute: {
-            "accuracy": a.released["accuracy"],
-            "balanced": a.released["balanced"],
-            "n": a.n,
-            "part": a.part,
-        }
-        for a in found.answers
-        if a.role == "private" and a.released
-    }

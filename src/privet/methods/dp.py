@@ -1,7 +1,8 @@
 """DP: Laplace noise on every value of the raw record, and what that amounts to for the whole
 record.
 
-    z = x + range * Laplace(b),     x clipped to its range, value by value;      b = 1 / epsilon  or  b = sensitivity / epsilon
+    z = x + range * Laplace(b),     x clipped to its range, value by value
+    b = 1 / epsilon  or  b = sensitivity / epsilon
 
 The baseline of that name in Li et al., "TIPRDC", KDD 2020, section 5.2 (epsilon 0.1, 0.2, 0.5,
 0.9), after Dwork, McSherry, Nissim and Smith, "Calibrating noise to sensitivity in private data
@@ -24,83 +25,94 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
-from typing import Any, ClassVar
+from typing import Any
 
-from privet.core.errors import PrivetError, unknown
+from privet.core.errors import PrivetError
 from privet.core.progress import console
-from privet.data.dataset import Attribute, Modality
+from privet.data.dataset import Attribute
 from privet.data.schema import Schema, TableSchema
-from privet.methods.method import Method, Problem
+from privet.methods.method import NUMERIC, Method, Problem, at_least, choices_of, ranges_of
 from privet.nets.laplace import Laplace
 from privet.nets.record import Record
 from privet.release.noise import Noise
 from privet.release.release import Release
 from privet.train.game import Run
 
-PER = ("value", "record")
+# An epsilon above this is no privacy at all.
 LARGEST = 1000.0
-"""An epsilon above this is no privacy at all."""
 
 
 @dataclass(kw_only=True)
-class DP(Method):
+class LaplaceMethod(Method):
+    """The settings of methods whose Laplace noise follows from an epsilon.
+
+    Parameters:
+        epsilon: Privacy loss of one release, see `per`; smaller is more private.
+        per: What epsilon is spent on: each `value`, as published, or the whole `record`.
+        clip: Numbers are clipped to so many standard deviations on both sides of their mean;
+            pictures have a range already.
+    """
+
     epsilon: float = 0.9
     per: str = "value"
-    """What epsilon is spent on: each `value`, as published, or the whole `record`."""
     clip: float = 3.0
-    """Numbers of rows and windows are clipped to so many deviations on both sides of the mean;
-    pictures have a range already."""
 
-    name: ClassVar[str] = "dp"
-    title: ClassVar[str] = "DP"
-    modalities: ClassVar[tuple[Modality, ...]] = ("image", "table", "signal")
-    instead: ClassVar[str] = "words are no numbers that noise could be added to"
-    numbers: ClassVar[bool] = True
-    dial: ClassVar[str] = "epsilon"
-    sweep: ClassVar[tuple[float, ...]] = (0.9, 0.5, 0.2, 0.1)
+    numbers = True
+    dial = "epsilon"
+    sweep = (0.9, 0.5, 0.2, 0.1)
+    ranges = ranges_of(epsilon=(1e-6, LARGEST), clip=at_least(1e-3))
+    choices = choices_of(per=("value", "record"))
 
-    def __post_init__(self) -> None:
-        check_epsilon(self)
-        self.within(clip=(1e-3, inf))
+
+@dataclass(kw_only=True)
+class DP(LaplaceMethod):
+    """Laplace noise on every value of the raw record: local differential privacy, a baseline.
+
+    Nothing is learned. The card says the epsilon of a value and of the whole record, and the
+    balanced accuracy that the latter leaves to any adversary.
+
+    Example:
+        >>> import privet
+        >>> data = privet.load("toy:gaussian")
+        >>> method = privet.DP(epsilon=1, per="record")
+        >>> release = method.fit(data, "u", run=privet.Run(progress=False))
+        >>> round(release.card["certificate"]["bounds"]["u"], 3)
+        0.731
+
+    Notes:
+        With `per="value"` the record's epsilon is that of a value times the number of values, which
+        soon promises nothing. Every further release of the same record costs as much again.
+    """
+
+    name = "dp"
+    title = "DP"
+    modalities = NUMERIC
+    instead = "words are no numbers that noise could be added to"
 
     def learn(self, problem: Problem, run: Run) -> Release:
         low, high = limits(problem.schema, self.clip)
-        spent = LaplaceBudget.of(self.epsilon, self.per, len(low), sensitivity(problem.schema))
+        budget = LaplaceBudget.of(self.epsilon, self.per, len(low), sensitivity(problem.schema))
         shape = problem.schema.shape
-        module = Laplace(Record(shape), spent.scale)
+        module = Laplace(Record(shape), budget.scale)
         module.bound(low, high).to(problem.device)
-        card = {"form": "record", **spent.card(problem.private, run)}
         return Release(
             problem.schema,
-            ("dp", {"scale": spent.scale}),
+            ("dp", {"scale": budget.scale}),
             module,
-            Noise("laplace", shape, spent.scale),
-            card,
+            Noise("laplace", shape, budget.scale),
+            {"form": "record", **budget.card(problem.private, run)},
         )
-
-
-def check_epsilon(method: Method) -> None:
-    """The settings `epsilon` and `per` of a method with Laplace noise."""
-    method.within(epsilon=(1e-6, LARGEST))
-    if method.per not in PER:  # type: ignore[attr-defined]
-        raise unknown(f"way to spend epsilon in {method.name}: per =", method.per, PER)  # type: ignore[attr-defined]
 
 
 def limits(schema: Schema, clip: float) -> tuple[list[float], list[float]]:
     """The range of every value of a record laid flat, in the network's scale."""
     if isinstance(schema, TableSchema):
-        low = [
-            bound
+        ends = [
+            (0.0, 1.0) if column.values else (-clip, clip)
             for column in schema.columns
-            for bound in ([0.0] * column.size if column.values else [-clip])
+            for _ in range(column.size)
         ]
-        high = [
-            bound
-            for column in schema.columns
-            for bound in ([1.0] * column.size if column.values else [clip])
-        ]
-        return low, high
+        return [low for low, _ in ends], [high for _, high in ends]
     size = math.prod(axis or 1 for axis in schema.shape)
     reach = 1.0 if schema.modality == "image" else clip
     return [-reach] * size, [reach] * size
@@ -115,37 +127,40 @@ def sensitivity(schema: Schema) -> int:
 
 @dataclass(frozen=True)
 class LaplaceBudget:
-    """What an epsilon buys: the noise, and the epsilon of the whole record."""
+    """How much Laplace noise an epsilon asks for, and the epsilon of the whole record.
+
+    Parameters:
+        epsilon: As the user set it.
+        per: What that is spent on: a value or the record.
+        values: Numbers in a record.
+        sensitivity: How many of them, each between 0 and 1, two records can differ in.
+        scale: b, for numbers between 0 and 1.
+        record: Epsilon of one release of one record.
+    """
 
     epsilon: float
     per: str
     values: int
-    """Numbers in a record."""
     sensitivity: int
-    """How many of them, each between 0 and 1, two records can differ in."""
     scale: float
-    """b, for numbers between 0 and 1."""
     record: float
-    """Epsilon of one release of one record."""
 
     @staticmethod
     def of(epsilon: float, per: str, values: int, sensitivity: int) -> LaplaceBudget:
+        """The budget of records with this many values and this sensitivity."""
         if sensitivity < 1:
             raise PrivetError(
-                "These records hold no value that differs between people, so there is nothing to add noise to."
+                "These records hold no value that differs between people, so there is nothing to "
+                "add noise to."
             )
         if per == "record":
             return LaplaceBudget(epsilon, per, values, sensitivity, sensitivity / epsilon, epsilon)
         return LaplaceBudget(epsilon, per, values, sensitivity, 1 / epsilon, sensitivity * epsilon)
 
     def card(self, private: Sequence[Attribute], run: Run) -> dict[str, Any]:
-        """What the card says about it; said on the console as well, since the published number
-        alone misleads."""
-        bounds = {
-            attribute.name: accuracy_bound(self.record, attribute.classes)
-            for attribute in private
-            if attribute.is_class
-        }
+        """What the card says about it. It is printed as well, since the published number alone
+        misleads."""
+        bounds = {a.name: accuracy_bound(self.record, a.classes) for a in private if a.is_class}
         said = self.sentence(bounds)
         if run.progress:
             console.print(said, highlight=False, soft_wrap=True)
@@ -164,35 +179,43 @@ class LaplaceBudget:
         }
 
     def sentence(self, bounds: dict[str, float]) -> str:
-        """
-        >>> print(
-        ...     LaplaceBudget.of(0.9, "value", 4, 3)
-        ...     .sentence({"sex": accuracy_bound(2.7, 2)})
-        ...     .replace(". ", ".\\n")
-        ...     .replace(", and", ",\\nand")
-        ... )
-        Laplace noise of 1.11 times its range on each of 4 values is epsilon 0.9 for a value,
-        and 3 x 0.9 = 2.7 for the record, whose sensitivity is 3.
-        By this alone, nobody who sees one release reads sex in more than 93.8 % of balanced guesses.
+        """The budget in words; `bounds` has the `accuracy_bound` of each private attribute.
+
+        >>> budget = LaplaceBudget.of(0.9, "value", 4, 3)
+        >>> for line in budget.sentence({"sex": accuracy_bound(2.7, 2)}).split(". "):
+        ...     print(line)
+        Laplace noise of 1.11 times its range on each of 4 values is epsilon 0.9 for a value, and \
+3 x 0.9 = 2.7 for the record, whose sensitivity is 3
+        By this alone, nobody who sees one release reads sex in more than 93.8 % of balanced guesses
         Every further release of the same record costs as much again.
         """
         if self.per == "record":
-            each = f"{1 / self.scale:.3g} for a value"
-            spent = f"epsilon {self.epsilon:g} for the record, whose sensitivity is {self.sensitivity:,}, and {each}"
+            spent = (
+                f"epsilon {self.epsilon:g} for the record, whose sensitivity is "
+                f"{self.sensitivity:,}, and {1 / self.scale:.3g} for a value"
+            )
         else:
             product = f"{self.sensitivity:,} x {self.epsilon:g} = {self.record:,.6g}"
-            spent = f"epsilon {self.epsilon:g} for a value, and {product} for the record, whose sensitivity is {self.sensitivity:,}"
-        noise = f"Laplace noise of {self.scale:,.3g} times its range on each of {self.values:,} values is {spent}."
-        most = {
-            name: math.ceil(1000 * share) / 10 for name, share in bounds.items() if share < 0.999
-        }
-        told = [
-            f"{name} in more than {share:g} % of balanced guesses" for name, share in most.items()
+            spent = (
+                f"epsilon {self.epsilon:g} for a value, and {product} for the record, whose "
+                f"sensitivity is {self.sensitivity:,}"
+            )
+        noise = (
+            f"Laplace noise of {self.scale:,.3g} times its range on each of {self.values:,} values "
+            f"is {spent}."
+        )
+        bounded = [
+            f"{name} in more than {math.ceil(1000 * share) / 10:g} % of balanced guesses"
+            for name, share in bounds.items()
+            if share < 0.999
         ]
-        if bounds and not told:
-            return f"{noise} So large an epsilon bounds no adversary: what protects here, if anything, is only what attackers fail to do."
-        if told:
-            noise = f"{noise} By this alone, nobody who sees one release reads {' or '.join(told)}."
+        if bounds and not bounded:
+            return (
+                f"{noise} So large an epsilon bounds no adversary: what protects here, if "
+                "anything, is only what attackers fail to do."
+            )
+        if bounded:
+            noise += f" By this alone, nobody who sees one release reads {' or '.join(bounded)}."
         return f"{noise} Every further release of the same record costs as much again."
 
 

@@ -1,12 +1,13 @@
 """Generative adversarial privacy: a channel that keeps the record's form and takes the private
 attribute out of it.
 
-    min_W  E d(x, x~) + penalty * privacy(x~; u) [+ keep * mean over tasks CE(h(x~), y)],        x~ = W(x, xi) or W(x, u, xi)
+    min_W  E d(x, x~) + penalty * privacy(x~; u) [+ keep * mean over tasks CE(h(x~), y)]
     or     min_W  privacy(x~; u) [+ ...]   subject to  E d(x, x~) <= distortion
+    x~ = W(x, xi) or W(x, u, xi)
 
     privacy, form "entropy"      max(0, H(u) - min_f CE(f(x~), u))
              form "variation"    sup_{|f| <= 1} E_{u = 1} f(x~) - E_{u = 0} f(x~)
-             u a number          max(0, 1 - min_f E (f(x~) - u)^2 / Var(u))                       (telling.py)
+             u a number          max(0, 1 - min_f E (f(x~) - u)^2 / Var(u))     (adversary_loss.py)
 
 Chen, Rich and Chen, "Generative modeling for context-aware local privacy" (report; code
 GAPP-image): equation 4 and Algorithm 1, an autoencoder as channel, both players pre-trained, itr_d
@@ -22,158 +23,165 @@ at every step, by scaling what the channel changes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.core.errors import PrivetError, unknown
-from privet.data.dataset import Array, Dataset, Modality
+from privet.core.errors import refuse
+from privet.data.dataset import Array
 from privet.data.known_attributes import Given, in_classes, know
 from privet.data.schema import ImageSchema
 from privet.evidence.distortion import psnr, ssim
 from privet.methods.adversary_loss import AdversaryGain, adversary_gain
-from privet.methods.method import Method, Problem
+from privet.methods.known_labels import cross_entropy, split_scores
+from privet.methods.method import NUMERIC, Method, Problem, at_least, choices_of, ranges_of
 from privet.nets.channel import CHANNELS, Distance, Spent, channel_of, levels_of
 from privet.nets.code import body
 from privet.nets.similarity import similarity
 from privet.release.noise import Noise
 from privet.release.release import Release
-from privet.train.feed import Batch, Feed
-from privet.train.game import Game, Move, Phase, Player, Run
+from privet.train.feed import Batch
+from privet.train.game import Move, Phase, Player, Run
 
-FORMS = ("entropy", "variation")
-DISTANCES = ("l1", "l2", "ssim")
-
-
-@dataclass(frozen=True)
-class Regime:
-    """The sources' two sets of hyper-parameters."""
-
-    pre_d: float
-    pre_g: float
-    rounds: int
-    itr_d: int
-    itr_g: int
-
-
-REGIMES = {"low": Regime(25, 25, 300, 15, 20), "high": Regime(10, 10, 50, 800, 500)}
+# The sources' two sets of hyper-parameters.
+REGIMES: dict[str, dict[str, float]] = {
+    "low": {"pre_d": 25, "pre_g": 25, "rounds": 300, "itr_d": 15, "itr_g": 20},
+    "high": {"pre_d": 10, "pre_g": 10, "rounds": 50, "itr_d": 800, "itr_g": 500},
+}
+# Classes in which a private number is given to a channel that sees it.
 GIVEN_BINS = 8
-"""Classes in which a private number is given to a channel that sees it."""
 
 
 @dataclass(kw_only=True)
 class GAP(Method):
+    """A channel that returns a record of the same form without the private attribute.
+
+    A network changes the record as little as it can, so that an adversary, trained in turn with it,
+    reads the private attribute badly; tasks, where named, stay readable. Success of the adversary
+    costs `penalty`, or the change is limited by `distortion`.
+
+    Parameters:
+        penalty: lambda: what an adversary's success costs, in units of the distance.
+        distortion: A budget for the mean distance E d(x, x~); above 0 it replaces the penalty.
+        form: How an adversary's success is counted: entropy or variation. Of a number it is always
+            the squared error.
+        distance: d: l1 or l2 (mean over a record's numbers, in the network's scale), or ssim (1 -
+            SSIM, pictures).
+        channel: Autoencoder, or shift: x + b_u + g noise.
+        noise: Deviation of the noise on the standardised encoding (shift: where g starts); 0 is the
+            published, deterministic channel.
+        aware: Whether the channel sees u. The release then needs it with every record.
+        sampled: Of tables: draw categories and numbers of few values from odds, so that each stays
+            one of its values.
+        bins: Turn private numbers into so many equally frequent classes; 0 leaves them numbers.
+        keep: Weight of the tasks, where there are any.
+        regime: low or high: sets what is left negative below.
+        pre_d: Epochs in which the adversary learns before the game.
+        pre_g: Epochs in which the channel learns to give records back before the game.
+        rounds: Rounds of the game.
+        itr_d: Moves of the adversary in a round.
+        itr_g: Moves of the channel in a round.
+        width: Factor on all layer sizes.
+        batch: Records per step.
+        lr: Learning rate of Adam at the start of the game; it falls to 2 % of it.
+
+    Example:
+        >>> import privet
+        >>> data = privet.load("portraits:60", progress=False)
+        >>> quick = {"pre_d": 1, "pre_g": 1, "rounds": 2, "itr_d": 2, "itr_g": 2}
+        >>> method = privet.GAP(penalty=0.3, width=0.1, **quick)
+        >>> release = method.fit(data, "beard", "smiling", run=privet.Run(progress=False))
+        >>> release.shape, sorted(release.card["distortion"])
+        ((3, 48, 48), ['l1', 'l2', 'part', 'psnr', 'reach', 'ssim'])
+
+    Notes:
+        The released record still looks like the one that came in: what nobody trained against may
+        remain. Nothing is certified. With `aware` whoever releases must know the attribute.
+    """
+
     penalty: float = 0.3
-    """lambda: what an adversary's success costs, in units of the distance."""
     distortion: float = 0.0
-    """A budget for E d(x, x~); above 0 it replaces the penalty."""
     form: str = "entropy"
-    """How an adversary's success is counted: entropy or variation. Of a number it is always the
-    squared error."""
     distance: str = "l1"
-    """d: l1 or l2 (mean over a record's numbers, in the network's scale), or ssim (1 - SSIM,
-    pictures)."""
     channel: str = "autoencoder"
-    """autoencoder, or shift: x + b_u + g noise."""
     noise: float = 0.5
-    """Deviation of the noise on the standardised encoding (shift: where g starts); 0 is the
-    published, deterministic channel."""
     aware: bool = False
-    """Whether the channel sees u. The release then needs it with every record."""
     sampled: bool = False
-    """Of tables: draw categories and numbers of few values from odds, so that each stays one of its
-    values."""
     bins: int = 0
-    """Turn private numbers into so many equally frequent classes; 0 leaves them numbers."""
     keep: float = 1.0
-    """Weight of the tasks, where there are any."""
     regime: str = "low"
-    """low or high: sets what is left negative below."""
     pre_d: float = -1.0
-    """Epochs in which the adversary learns before the game."""
     pre_g: float = -1.0
-    """Epochs in which the channel learns to give records back before the game."""
     rounds: int = -1
     itr_d: int = -1
-    """Moves of the adversary in a round."""
     itr_g: int = -1
-    """Moves of the channel in a round."""
     width: float = 0.5
     batch: int = 128
     lr: float = 1e-3
 
-    name: ClassVar[str] = "gap"
-    title: ClassVar[str] = "Generative adversarial privacy"
-    tasks: ClassVar[Literal["none", "optional", "needed"]] = "optional"
-    modalities: ClassVar[tuple[Modality, ...]] = ("image", "table", "signal")
-    instead: ClassVar[str] = "a channel that writes text is not part of it; use hedge or tiprdc"
-    numbers: ClassVar[bool] = True
-    dial: ClassVar[str] = "penalty"
-    sweep: ClassVar[tuple[float, ...]] = (0.03, 0.1, 0.3, 1.0)
+    name = "gap"
+    title = "Generative adversarial privacy"
+    tasks = "optional"
+    modalities = NUMERIC
+    instead = "a channel that writes text is not part of it; use hedge or tiprdc"
+    numbers = True
+    dial = "penalty"
+    sweep = (0.03, 0.1, 0.3, 1.0)
+    choices = choices_of(
+        form=("entropy", "variation"),
+        distance=("l1", "l2", "ssim"),
+        channel=CHANNELS,
+        regime=REGIMES,
+    )
+    ranges = ranges_of(
+        **dict.fromkeys(("penalty", "distortion", "keep"), at_least(0)),
+        **dict.fromkeys(REGIMES["low"], at_least(-1)),
+        bins=(0, 100),
+        batch=at_least(8),
+    )
 
     def __post_init__(self) -> None:
-        for what, known in (
-            ("form", FORMS),
-            ("distance", DISTANCES),
-            ("channel", CHANNELS),
-            ("regime", tuple(REGIMES)),
-        ):
-            if getattr(self, what) not in known:
-                raise unknown(f"{what} of gap", getattr(self, what), known)
-        self.within(
-            penalty=(0, inf),
-            distortion=(0, inf),
-            noise=(0, inf),
-            keep=(0, inf),
-            bins=(0, 100),
-            width=(0.01, inf),
-            batch=(8, inf),
+        super().__post_init__()
+        refuse(
+            (
+                self.bins == 1,
+                "One bin holds everybody: the setting bins of gap is 0 or at least 2.",
+            ),
+            (
+                self.distortion and self.distance == "ssim",
+                "A budget is kept by scaling what is changed, for which distance must be l1 or l2; "
+                "with ssim, set the penalty.",
+            ),
+            (
+                self.sampled and self.channel == "shift",
+                "A shift moves numbers and draws none: leave out sampled, or take "
+                "channel=autoencoder.",
+            ),
         )
-        self.within(
-            lr=(1e-9, inf),
-            pre_d=(-1, inf),
-            pre_g=(-1, inf),
-            rounds=(-1, inf),
-            itr_d=(-1, inf),
-            itr_g=(-1, inf),
-        )
-        if self.bins == 1:
-            raise PrivetError(
-                "One bin holds everybody: the setting bins of gap is 0 or at least 2."
-            )
-        if self.distortion and self.distance == "ssim":
-            raise PrivetError(
-                "A budget is kept by scaling what is changed, for which distance must be l1 or l2; with ssim, set the penalty."
-            )
-        if self.sampled and self.channel == "shift":
-            raise PrivetError(
-                "A shift moves numbers and draws none: leave out sampled, or take channel=autoencoder."
-            )
 
     @property
-    def plan(self) -> Regime:
+    def schedule(self) -> dict[str, float]:
         """What is played: the regime's figures where none are set."""
-        own = {
-            key: value
-            for key in ("pre_d", "pre_g", "rounds", "itr_d", "itr_g")
-            if (value := getattr(self, key)) >= 0
-        }
-        return replace(REGIMES[self.regime], **own)
+        usual = REGIMES[self.regime]
+        own = {key: getattr(self, key) for key in usual}
+        return {key: usual[key] if value < 0 else value for key, value in own.items()}
 
-    def problem(self, data: Dataset, private: Any, utility: Any, without: Any, run: Run) -> Problem:
-        problem = super().problem(data, private, utility, without, run)
-        if self.distance == "ssim" and data.modality != "image":
-            raise PrivetError(
-                f"SSIM compares pictures, and these are {data.modality} records: set distance=l1 or l2."
-            )
-        if self.sampled and data.modality != "table":
-            raise PrivetError(
-                f"Only columns of a table can be sampled, and these are {data.modality} records."
-            )
+    def accept(self, problem: Problem) -> Problem:
+        data = problem.data
+        refuse(
+            (
+                self.distance == "ssim" and data.modality != "image",
+                f"SSIM compares pictures, and these are {data.modality} records: set distance=l1 "
+                "or l2.",
+            ),
+            (
+                self.sampled and data.modality != "table",
+                f"Only columns of a table can be sampled, and these are {data.modality} records.",
+            ),
+        )
         known = know(data, problem.private, self.bins or GIVEN_BINS) if self.aware else ()
         if self.bins:
             classes, private = in_classes(data, problem.private, self.bins)
@@ -181,85 +189,64 @@ class GAP(Method):
         return replace(problem, schema=Given(problem.schema, known)) if known else problem
 
     def learn(self, problem: Problem, run: Run) -> Release:
-        torch.manual_seed(self.seed)
         networks = GAPNetworks(problem, self)
-        game = Game(
-            networks.modules(),
-            networks.phases(),
-            networks.feed,
-            self.batch,
-            self.seed,
-            self.identity(problem),
-        )
-        game.play(run)
+        phases = networks.phases()
+        history = self.game(problem, networks.modules(), phases, self.batch).play(run)
         for module in networks.modules().values():
             module.eval()
+        channel = networks.channel
         if self.distortion:
-            networks.channel.reach.copy_(networks.spent_on_all().reach(self.distortion))
-        draws = networks.channel.draws
-        noise = Noise("gaussian", draws, self.noise) if draws else None
+            channel.reach.copy_(networks.spent_on_all().reach(self.distortion))
+        noise = Noise("gaussian", channel.draws, self.noise) if channel.draws else None
         card = {
             "form": "record",
             "classes": {a.name: list(a.values) for a in problem.private},
             **networks.judge(problem),
+            "history": history,
         }
-        card["history"] = game.history
-        return Release(
-            problem.schema, ("channel", networks.settings), networks.channel, noise, card
-        )
+        return Release(problem.schema, ("channel", networks.settings), channel, noise, card)
 
 
 class GAPNetworks:
-    """The channel W, the adversary f and the readers h of tasks, and what each of them wants."""
+    """The channel W, the adversary f and the readers h of tasks, and their objectives."""
 
     def __init__(self, problem: Problem, method: GAP) -> None:
         self.method, self.private, self.utility = method, problem.private, problem.utility
-        self.schema, self.feed = problem.schema, problem.feed()
+        self.feed, view, plain = problem.feed(), problem.view(), problem.schema.plain
         self.settings: dict[str, Any] = {
             "kind": method.channel,
             "width": method.width,
             "noise": method.noise,
-            "levels": levels_of(problem.schema.plain, problem.view()) if method.sampled else [],
+            "levels": levels_of(plain, view) if method.sampled else [],
         }
         self.channel = channel_of(problem.schema, **self.settings)
+        self.pictures = isinstance(plain, ImageSchema)
         self.adversary = body(
-            problem.schema.plain, sum(max(1, a.classes) for a in self.private), method.width, 0.0
+            plain, sum(max(1, a.classes) for a in self.private), method.width, 0.0
         )
         self.readers = nn.ModuleList(
-            [body(problem.schema.plain, task.classes, method.width, 0.0) for task in self.utility]
+            [body(plain, task.classes, method.width, 0.0) for task in self.utility]
         )
-        self.judges = [
-            adversary_gain(a, problem.view().labels[a.name], method.form) for a in self.private
-        ]
-        self.halves = _halves(problem.view().people, method.seed)
+        self.gains = [adversary_gain(a, view.labels[a.name], method.form) for a in self.private]
+        self.halves = _halves(view.people, method.seed)
 
     def modules(self) -> dict[str, nn.Module]:
         return {"channel": self.channel, "adversary": self.adversary, "readers": self.readers}
 
     def phases(self) -> list[Phase]:
-        m, (theirs, ours) = self.method, self.halves
-        plan = m.plan
-        accuser = Player("adversary", self.adversary, self.accuse, m.lr, max(1, plan.itr_d), theirs)
-        defender = Player(
-            "channel",
-            nn.ModuleList([self.channel, self.readers]),
-            self.defend,
-            m.lr,
-            max(1, plan.itr_g),
-            ours,
-        )
-        per_epoch = max(1, len(theirs) // min(m.batch, len(self.feed)) // accuser.steps)
+        m, plan, (theirs, ours) = self.method, self.method.schedule, self.halves
+        itr_d, itr_g = (max(1, int(plan[key])) for key in ("itr_d", "itr_g"))
+        accuser = Player("adversary", self.adversary, self.accuse, m.lr, itr_d, theirs)
+        changed = nn.ModuleList([self.channel, self.readers])
+        defender = Player("channel", changed, self.defend, m.lr, itr_g, ours)
+        copier = replace(defender, objective=self.copy, steps=1)
+        per_epoch = max(1, len(theirs) // min(m.batch, len(self.feed)) // itr_d)
         return [
-            Phase(
-                "giving records back",
-                plan.pre_g,
-                [replace(defender, objective=self.copy, steps=1)],
-                steady=True,
-            ),
-            Phase("learning to attack", plan.pre_d, [replace(accuser, steps=1)], steady=True),
+            Phase("giving records back", plan["pre_g"], [copier], steady=True),
+            Phase("learning to attack", plan["pre_d"], [replace(accuser, steps=1)], steady=True),
             Phase(
                 "hiding",
-                plan.rounds / per_epoch,
+                plan["rounds"] / per_epoch,
                 [accuser, defender],
                 schedule=lambda done: max(1 - done, 0.02),
                 steady=True,
@@ -273,17 +260,15 @@ class GAPNetworks:
         proposal = self.channel.propose(batch.x, noise)
         if m.distance == "ssim":
             released = self.channel.settle(proposal, self.channel.reach, noise)
-            with torch.autocast(
-                released.device.type, enabled=False
-            ):  # variances as differences of squares need their digits
+            # Variances as differences of squares need all their digits.
+            with torch.autocast(released.device.type, enabled=False):
                 alike, _ = similarity(_as_bytes(released), _as_bytes(proposal.own))
             return released, released, 1 - alike.mean()
         spent = self.channel.spent(proposal, cast(Distance, m.distance))
         reach = spent.reach(m.distortion) if m.distortion and not whole else self.channel.reach
-        released = self.channel.settle(proposal, reach, noise)
-        between = (
-            self.channel.settle(proposal, reach, noise, between=True) if proposal.odds else released
-        )
+        released = between = self.channel.settle(proposal, reach, noise)
+        if proposal.odds:
+            between = self.channel.settle(proposal, reach, noise, between=True)
         return released, between, spent.square * reach.square() + spent.line * reach
 
     def _noise(self, batch: Batch) -> Tensor | None:
@@ -293,48 +278,48 @@ class GAPNetworks:
     def copy(self, batch: Batch) -> Move:
         """The channel before the game: records as they are, and readable tasks."""
         released, _, moved = self.release(batch, whole=True)
-        return Move(moved + self._tasks(released, batch), {"distortion": moved})
+        return Move(moved + self._task_loss(released, batch), {"distortion": moved})
 
     def accuse(self, batch: Batch) -> Move:
+        """The adversary's move."""
         with torch.no_grad():
             released, _, _ = self.release(batch)
         answers = self._answers(released, batch)
-        told = torch.stack([judge(*answer) for judge, answer in answers]).mean()
         return Move(
-            torch.stack([judge.loss(*answer) for judge, answer in answers]).mean(),
-            {"adversary told": told},
+            torch.stack([gain.loss(*answer) for gain, answer in answers]).mean(),
+            {"adversary told": torch.stack([gain(*answer) for gain, answer in answers]).mean()},
         )
 
     def defend(self, batch: Batch) -> Move:
+        """The channel's move, and that of the readers."""
         m = self.method
         released, between, moved = self.release(batch)
-        told = torch.stack([judge(*answer) for judge, answer in self._answers(released, batch)])
+        gains = self._gains(released, batch)
         if between is not released:
-            slope = torch.stack([judge(*answer) for judge, answer in self._answers(between, batch)])
-            told = told.detach() + slope - slope.detach()
-        privacy = F.relu(told).mean()
+            slope = self._gains(between, batch)
+            gains = gains.detach() + slope - slope.detach()
+        privacy = F.relu(gains).mean()
         loss = privacy if m.distortion else moved + m.penalty * privacy
-        return Move(loss + self._tasks(released, batch), {"distortion": moved, "privacy": privacy})
+        return Move(
+            loss + self._task_loss(released, batch), {"distortion": moved, "privacy": privacy}
+        )
+
+    def _gains(self, released: Tensor, batch: Batch) -> Tensor:
+        return torch.stack([gain(*answer) for gain, answer in self._answers(released, batch)])
 
     def _answers(
         self, released: Tensor, batch: Batch
     ) -> list[tuple[AdversaryGain, tuple[Tensor, Tensor]]]:
-        """For every private attribute how answers count, what the adversary answers, and what is
-        true."""
-        scores = torch.split(
-            self.adversary(released).float(), [max(1, a.classes) for a in self.private], dim=1
-        )
-        pairs = zip(self.private, self.judges, scores, strict=True)
-        return [(judge, (score, batch.labels[a.name])) for a, judge, score in pairs]
+        """For every private attribute its gain, the adversary's scores, and the labels."""
+        scores = split_scores(self.adversary(released).float(), self.private)
+        each = zip(self.private, self.gains, scores, strict=True)
+        return [(gain, (score, batch.labels[a.name])) for a, gain, score in each]
 
-    def _tasks(self, released: Tensor, batch: Batch) -> Tensor:
+    def _task_loss(self, released: Tensor, batch: Batch) -> Tensor:
         if not self.utility:
             return released.new_zeros(())
         losses = [
-            F.cross_entropy(
-                reader(released).float(), batch.labels[task.name], ignore_index=-1, reduction="sum"
-            )
-            / (batch.labels[task.name] >= 0).sum().clamp(min=1)
+            cross_entropy(reader(released).float(), batch.labels[task.name])
             for task, reader in zip(self.utility, self.readers, strict=True)
         ]
         return self.method.keep * torch.stack(losses).mean()
@@ -343,14 +328,12 @@ class GAPNetworks:
     def spent_on_all(self) -> Spent:
         """What the channel would cost on the whole of *fit*."""
         torch.manual_seed(self.method.seed)
-        found = []
-        for batch in self.feed.batches(_in_order(self.feed)):
-            spent = self.channel.spent(
-                self.channel.propose(batch.x, self._noise(batch)),
-                cast(Distance, self.method.distance),
-            )
-            found.append(torch.stack([*spent]) * len(batch.x) / len(self.feed))
-        return Spent(*torch.stack(found).sum(0))
+        shares = []
+        for batch in self.feed.in_order():
+            proposal = self.channel.propose(batch.x, self._noise(batch))
+            spent = self.channel.spent(proposal, cast(Distance, self.method.distance))
+            shares.append(torch.stack([*spent]) * len(batch.x) / len(self.feed))
+        return Spent(*torch.stack(shares).sum(0))
 
     @torch.no_grad()
     def judge(self, problem: Problem) -> dict[str, Any]:
@@ -358,25 +341,23 @@ class GAPNetworks:
         moved."""
         torch.manual_seed(self.method.seed)
         feed = problem.feed("select")
-        scores, moved, weight = [], [], []
-        for batch in feed.batches(_in_order(feed)):
+        scores, moved, weights = [], [], []
+        for batch in feed.in_order():
             noise = self._noise(batch)
             own, released = self.channel.propose(batch.x, noise).own, self.channel(batch.x, noise)
             scores.append(self.adversary(released).float())
-            moved.append(_distances(released, own, isinstance(self.schema.plain, ImageSchema)))
-            weight.append(len(own))
-        parts = torch.split(torch.cat(scores), [max(1, a.classes) for a in self.private], dim=1)
-        pairs = zip(self.private, self.judges, parts, strict=True)
-        said = {
-            a.name: judge.says(score, feed.labels[a.name]) | {"part": "select"}
-            for a, judge, score in pairs
-        }
-        means = {
-            key: float(np.average([row[key] for row in moved], weights=weight)) for key in moved[0]
+            moved.append(_distances(released, own, self.pictures))
+            weights.append(len(own))
+        read = split_scores(torch.cat(scores), self.private)
+        distances = {
+            key: float(np.average([row[key] for row in moved], weights=weights)) for key in moved[0]
         }
         return {
-            "in_game": said,
-            "distortion": {**means, "part": "select", "reach": float(self.channel.reach)},
+            "in_game": {
+                a.name: gain.figures(score, feed.labels[a.name]) | {"part": "select"}
+                for a, gain, score in zip(self.private, self.gains, read, strict=True)
+            },
+            "distortion": {**distances, "part": "select", "reach": float(self.channel.reach)},
         }
 
 
@@ -388,20 +369,17 @@ def _halves(people: Array, seed: int) -> tuple[Array, Array]:
     return np.flatnonzero(first), np.flatnonzero(~first)
 
 
-def _in_order(feed: Feed, size: int = 512) -> list[Array]:
-    return [np.arange(start, min(start + size, len(feed))) for start in range(0, len(feed), size)]
-
-
 def _as_bytes(picture: Tensor) -> Tensor:
     """From [-1, 1] to 0..255, as SSIM's constants expect."""
     return (picture + 1) * 127.5
 
 
-def _distances(released: Tensor, own: Tensor, are_pictures: bool) -> dict[str, float]:
+def _distances(released: Tensor, own: Tensor, pictures: bool) -> dict[str, float]:
     apart = (released - own).flatten(1)
-    found = {"l1": float(apart.abs().mean()), "l2": float(apart.square().mean())}
-    if are_pictures:
-        pictures = (_as_bytes(released).clamp(0, 255), _as_bytes(own))
-        made, truth = (some.detach().cpu().numpy() for some in pictures)
-        found |= {"ssim": float(ssim(made, truth).mean()), "psnr": float(psnr(made, truth).mean())}
-    return found
+    distances = {"l1": float(apart.abs().mean()), "l2": float(apart.square().mean())}
+    if pictures:
+        both = (_as_bytes(released).clamp(0, 255), _as_bytes(own))
+        made, truth = (some.detach().cpu().numpy() for some in both)
+        distances["ssim"] = float(ssim(made, truth).mean())
+        distances["psnr"] = float(psnr(made, truth).mean())
+    return distances

@@ -4,8 +4,8 @@
     min over c, heads of  mean over tasks CE(head(z), y) [- information about x given u]
                           + weight * max(0, V(z; u) - allowed)
 
-V is the success of the best adversary of all (methods/matching.py). How it is learned, what
-`allowed` is, and how state and sigma are chosen is in methods/aiming.py. Certified on *test* by
+V is the success of the best adversary of all (methods/overlap_penalty.py). How it is learned, what
+`allowed` is, and how state and sigma are chosen is in methods/certified.py. Certified on *test* by
 `privet certify`.
 """
 
@@ -14,8 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
-from typing import ClassVar
+from functools import partial
 
 import numpy as np
 import torch
@@ -25,8 +24,14 @@ from torch import Tensor, nn
 from privet.data.dataset import Array, Attribute
 from privet.evidence.certificate.gaussian import smallest_sigma
 from privet.evidence.certificate.smoothing import Draws
-from privet.methods.certified import HELD_OUT, CertifiedMethod, CertifiedNetworks, encode
-from privet.methods.method import Problem
+from privet.methods.certified import (
+    HELD_OUT,
+    CertifiedMethod,
+    CertifiedNetworks,
+    encode,
+    small_reader,
+)
+from privet.methods.method import Problem, at_least, ranges_of
 from privet.methods.overlap_penalty import CodeMemory, success
 from privet.nets.additive import Additive
 from privet.nets.code import Code
@@ -35,43 +40,61 @@ from privet.release.release import Release
 from privet.train.feed import Feed
 from privet.train.game import Run
 
-JUDGED = 2048
-"""Releases whose best reading is judged at the end of an epoch."""
-NOISES = 4.0
-"""The noise that a state needs is looked for within this factor of learning's own."""
+# Held-out records whose releases are judged at the end of an epoch.
+JUDGED_RECORDS = 2048
+# The noise that a state needs is looked for within this factor of learning's own.
+SIGMA_RANGE = 4.0
+# How often that range is halved.
 HALVINGS = 7
-"""Of that range."""
-HEAD = 64
-"""Hidden units of a task's head; it sees d numbers."""
 
 
 @dataclass(kw_only=True)
 class Hedge(CertifiedMethod):
+    """A code of few numbers plus Gaussian noise, aimed at a certified bound on every adversary.
+
+    A network turns a record into `dims` numbers between -1 and 1, and the release adds noise to
+    them. It learns to serve the tasks (or, without a task, to keep information about the record)
+    while the best possible adversary stays below `target`. The standard deviation of the released
+    noise is then set to the smallest that is predicted to meet the target. `privet.certify` proves
+    the bound on people that nothing was chosen on.
+
+    Parameters:
+        sigma: Standard deviation of the noise in learning; that of the release is chosen
+            afterwards.
+
+    Example:
+        >>> import privet
+        >>> data = privet.load("portraits:60", progress=False)
+        >>> method = privet.Hedge(target=0.7, epochs=2, width=0.05, memory=64, batch=32)
+        >>> release = method.fit(data, "beard", "smiling", run=privet.Run(progress=False))
+        >>> release.shape, release.noise.law
+        ((2,), 'gaussian')
+
+    Notes:
+        The fewer people *test* has, the more of the target its slack takes: a few hundred certify
+        no target near guessing. The bound holds for one release of a record; more of them tell
+        more. Attributes that were not named private are not hidden.
+    """
+
     sigma: float = 0.4
-    """Standard deviation of the noise in learning; the release's own is chosen afterwards."""
 
-    name: ClassVar[str] = "hedge"
-    title: ClassVar[str] = "Hedge"
-    strength: ClassVar[str] = "sigma"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.within(sigma=(1e-3, inf))
+    name = "hedge"
+    title = "Hedge"
+    strength = "sigma"
+    ranges = ranges_of(**CertifiedMethod.ranges, sigma=at_least(1e-3))
 
     def learn(self, problem: Problem, run: Run) -> Release:
-        torch.manual_seed(self.seed)
         networks = HedgeNetworks(problem, self)
-        game = self.play(networks, problem, run)
+        history = self.game(problem, networks.modules(), [networks.play()], self.batch).play(run)
         code = networks.best()
         sigma, chosen = self.least_noise(encode(code, problem.feed(*HELD_OUT)), problem, run)
         settings = {"dims": self.dims, "width": self.width, "dropout": self.dropout, "sigma": sigma}
-        card = {"history": game.history, "chosen": chosen}
         return Release(
             problem.schema,
             ("hedge", settings),
             Additive(code, sigma),
             Noise("gaussian", (self.dims,), sigma),
-            card,
+            {"history": history, "chosen": chosen},
         )
 
     def smallest_noise(
@@ -97,15 +120,14 @@ class Hedge(CertifiedMethod):
 
 
 class HedgeNetworks(CertifiedNetworks):
+    """The networks of one game of Hedge."""
+
     def __init__(self, problem: Problem, method: Hedge) -> None:
         d, self.sigma = method.dims, method.sigma
 
-        def head(classes: int) -> nn.Module:
-            return nn.Sequential(nn.Linear(d, HEAD), nn.ReLU(), nn.Linear(HEAD, classes))
-
         code = Code(problem.schema, d, method.width, method.dropout)
         self.earlier = CodeMemory(method.memory, d, len(problem.private))
-        super().__init__(problem, method, code, head, d, self.earlier)
+        super().__init__(problem, method, code, partial(small_reader, d), d, self.earlier)
 
     def released(self, codes: Tensor) -> Tensor:
         return codes + self.sigma * torch.randn_like(codes)
@@ -114,55 +136,40 @@ class HedgeNetworks(CertifiedNetworks):
         return F.cross_entropy(head(z).float(), labels, ignore_index=-1)
 
     def information_loss(self, x: Tensor, z: Tensor, values: Tensor) -> Tensor:
-        return self.pair(x, z, values)  # type: ignore[no-any-return]
+        return self.matcher(x, z, values)  # type: ignore[no-any-return]
 
     def success(self, z: Tensor, codes: Tensor, values: Tensor) -> list[Tensor]:
-        kept = self.earlier
-        found = [
-            success(
-                z,
-                codes,
-                values[:, place],
-                kept.codes,
-                kept.values[:, place],
-                self.sigma,
-                attribute.classes,
-            )
-            for place, attribute in enumerate(self.private)
+        memory, each = self.earlier, zip(self.private, values.T, self.earlier.values.T, strict=True)
+        successes = [
+            success(z, codes, mine, memory.codes, theirs, self.sigma, attribute.classes)
+            for attribute, mine, theirs in each
         ]
-        kept.keep(codes, values)
-        return found
+        memory.add(codes, values)
+        return successes
 
     def held_out_figures(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
-        some = torch.as_tensor(
-            np.random.default_rng(0).permutation(len(codes)), device=codes.device
-        )
-        shown, rest = some[:JUDGED], some[JUDGED:]
-        noise = torch.randn(codes[shown].shape, generator=torch.Generator().manual_seed(0)).to(
-            codes.device
-        )
+        order = np.random.default_rng(0).permutation(len(codes))
+        shown, rest = torch.as_tensor(order, device=codes.device).tensor_split([JUDGED_RECORDS])
+        generator = torch.Generator().manual_seed(0)
+        noise = torch.randn(codes[shown].shape, generator=generator).to(codes.device)
+        labels = [(others.labels[attribute.name], attribute.classes) for attribute in self.private]
 
-        def found(sigma: float) -> list[float]:
+        def successes(sigma: float) -> list[float]:
             z = codes[shown] + sigma * noise
-            labels = [
-                (others.labels[attribute.name], attribute.classes) for attribute in self.private
-            ]
             return [
                 float(success(z, codes[shown], v[shown], codes[rest], v[rest], sigma, classes))
                 for v, classes in labels
             ]
 
-        low, high = math.log(self.sigma / NOISES), math.log(self.sigma * NOISES)
+        low, high = math.log(self.sigma / SIGMA_RANGE), math.log(self.sigma * SIGMA_RANGE)
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            kept = all(
-                value <= allowed
-                for value, allowed in zip(found(math.exp(middle)), self.allowed, strict=True)
-            )
-            low, high = (low, middle) if kept else (middle, high)
+            pairs = zip(successes(math.exp(middle)), self.allowed, strict=True)
+            enough = all(value <= allowed for value, allowed in pairs)
+            low, high = (low, middle) if enough else (middle, high)
         sigma = math.exp(high)
         z = codes[shown] + sigma * noise
         tasks = zip(self.utility, self.heads, strict=True)
-        return found(sigma), [
+        return successes(sigma), [
             self.task_loss(head, z, codes, others.labels[task.name][shown]) for task, head in tasks
         ]

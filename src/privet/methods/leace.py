@@ -1,7 +1,8 @@
 """LEACE: the smallest affine change of a record after which no linear adversary finds the
 attribute.
 
-    r(x) = x - W^+ P W (x - E x),       W = (Sigma_xx^(1/2))^+,     P the orthogonal projection onto the columns of W Sigma_xz
+    r(x) = x - W^+ P W (x - E x),       W = (Sigma_xx^(1/2))^+
+    P the orthogonal projection onto the columns of W Sigma_xz
 
 Belrose, Schneider-Joseph, Ravfogel, Cotterell, Raff and Biderman, "LEACE: Perfect linear concept
 erasure in closed form", NeurIPS 2023, sections 3 and 4: a linear predictor with intercept does no
@@ -24,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,57 +33,69 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from privet.core.errors import PrivetError
-from privet.data.dataset import Array, Attribute, Dataset, Modality
-from privet.methods.method import Method, Problem
+from privet.data.dataset import Array, Attribute
+from privet.methods.method import NUMERIC, Method, Problem
 from privet.nets.affine import Affine, flat
 from privet.release.release import Release
 from privet.train.feed import Batch, Feed
 from privet.train.game import Run
 
-MOST = 4096
-"""Numbers per record: a covariance of more is slow to take apart, and wants more people than there
-usually are."""
-STEP = 4096
-"""Records at a time."""
+# Numbers per record: a covariance of more is slow to decompose, and wants more people than there
+# usually are.
+MOST_NUMBERS = 4096
+# Records at a time.
+CHUNK = 4096
+# A coordinate whose deviation is smaller than this, next to its mean, does not vary: what is seen
+# is rounding.
 CONSTANT = 1e-12
-"""A coordinate whose deviation is smaller than this, next to its mean, does not vary: what is seen
-is rounding."""
-SMALL = 1e-7
-"""A main direction this much narrower than the widest is one that float32 records do not have."""
-NOTHING = 1e-7
-"""A correlation below this is rounding: no sample is large enough to show it."""
+# A main direction this much narrower than the widest is one that float32 records do not have.
+NARROW = 1e-7
+# A correlation below this is rounding: no sample is large enough to show it.
+NO_CORRELATION = 1e-7
+# A direction needs about this many people who differ in it.
 CARRIERS = 50
-"""A direction needs about this many people who differ in it."""
+# So many times the mean leverage, a person is never one of the few: with few people per coordinate
+# all have much.
 HEAVY = 3.0
-"""So many times the mean leverage, a person is never one of the few: with few people per coordinate
-all have much."""
-LEFT = 1e-4
-"""Where less than this share of a coordinate's deviation is left, it was taken out whole, and what
-is left is rounding."""
+# Where less than this share of a coordinate's deviation is left, it was taken out whole, and what
+# is left is rounding.
+ERASED = 1e-4
 
 
 @dataclass(kw_only=True)
 class LEACE(Method):
-    name: ClassVar[str] = "leace"
-    title: ClassVar[str] = "LEACE"
-    modalities: ClassVar[tuple[Modality, ...]] = ("table", "signal", "image")
-    instead: ClassVar[str] = "erase an embedding of each text, one column per number"
-    numbers: ClassVar[bool] = True
+    """The smallest change of a record after which no linear adversary finds the attribute.
 
-    def problem(
-        self,
-        data: Dataset,
-        private: Sequence[str],
-        utility: Sequence[str],
-        without: Sequence[str],
-        run: Run,
-    ) -> Problem:
-        problem = super().problem(data, private, utility, without, run)
+    An affine map, in closed form, takes out every direction that correlates with the private
+    attribute, and those in which only a few people differ. It has no settings but the seed, which
+    changes nothing.
+
+    Example:
+        >>> import privet
+        >>> data = privet.load("toy:gaussian")
+        >>> release = privet.LEACE().fit(data, "u")
+        >>> release.card["rank"], release.card["certificate"]["kind"]
+        (1, 'linear')
+
+    Notes:
+        It is exact on *fit* and holds up to sampling error for other people; the card says how far.
+        An adversary that is not linear reads what it could read before. Texts are not taken: give
+        an embedding of each, one column per number, at most 4096 of them.
+    """
+
+    name = "leace"
+    title = "LEACE"
+    modalities = NUMERIC
+    instead = "erase an embedding of each text, one column per number"
+    numbers = True
+
+    def accept(self, problem: Problem) -> Problem:
         size = _size(problem)
-        if size > MOST:
+        if size > MOST_NUMBERS:
             raise PrivetError(
-                f"The method leace takes records of at most {MOST} numbers, and those of {data.name} have {size}: "
-                f"give it an embedding of each record, one column per number."
+                f"The method leace takes records of at most {MOST_NUMBERS} numbers, and those of "
+                f"{problem.data.name} have {size}: give it an embedding of each record, one column "
+                "per number."
             )
         return problem
 
@@ -90,33 +103,30 @@ class LEACE(Method):
         feed = problem.feed()
         factor, cross = gather(feed, Concept.of(problem.private, feed), _size(problem))
         white = Whitening.of(factor)
-        found = erasure(white, cross, rare(feed, problem.data.part("fit").people, white))
-        module = (
-            Affine(problem.schema.shape, len(found.up))
-            .to(problem.device)
-            .fill(white.mean, found.down, found.up, white.deviation)
-        )
+        erased = erasure(white, cross, rare_directions(feed, problem.view().people, white))
+        module = Affine(problem.schema.shape, len(erased.up)).to(problem.device)
+        module.fill(white.mean, erased.down, erased.up, white.deviation)
         card = {
-            "rank": found.rank,
-            "rare": found.rare,
-            "certificate": certificate(module, white, found, problem),
+            "rank": erased.rank,
+            "rare": erased.rare,
+            "certificate": certificate(module, white, erased, problem),
         }
-        return Release(problem.schema, ("affine", {"rank": len(found.up)}), module, None, card)
+        return Release(problem.schema, ("affine", {"rank": len(erased.up)}), module, None, card)
 
 
 @dataclass(frozen=True)
 class Whitening:
-    """Coordinates in which records have mean 0 and variance 1 in every direction in which they
-    vary: W and W^+."""
+    """Coordinates in which records have mean 0 and variance 1 in every direction they vary in.
+
+    `n` records have this `mean` and `deviation` in every coordinate; the deviation is 0 where one
+    does not vary. `into` is W, (size, directions), and `back` is W^+, (directions, size).
+    """
 
     n: float
     mean: Tensor
     deviation: Tensor
-    """Of every coordinate; 0 where it does not vary."""
     into: Tensor
-    """(size, directions)"""
     back: Tensor
-    """(directions, size)"""
 
     @staticmethod
     def of(factor: Tensor) -> Whitening:
@@ -128,7 +138,7 @@ class Whitening:
         deviation = torch.where(deviation > CONSTANT * mean.abs(), deviation, 0.0)
         scale = torch.where(deviation > 0, deviation, torch.inf)
         _, spread, directions = torch.linalg.svd(rows / scale, full_matrices=False)
-        wide = spread > SMALL * spread[0]
+        wide = spread > NARROW * spread[0]
         spread, directions = spread[wide], directions[wide]
         return Whitening(
             float(root.square()),
@@ -144,14 +154,15 @@ class Whitening:
 
 @dataclass(frozen=True)
 class Erasure:
-    """r(x) = x - ((x - mean) down) up."""
+    """The map r(x) = x - ((x - mean) down) up.
+
+    `rank` directions are taken out for the concept, and `rare` because few people differ in them.
+    """
 
     down: Tensor
     up: Tensor
     rank: int
-    """Directions taken out for the concept."""
     rare: int
-    """Directions taken out because few people differ in them."""
 
 
 @dataclass(frozen=True)
@@ -159,22 +170,22 @@ class Concept:
     """Private attributes as columns side by side: classes as zeros and ones, numbers as they are.
 
     Standardised over the records of one part whose label is known; 0 where it is not, so that those
-    records count for nothing.
+    records count for nothing. `mean` and `deviation` (1 where there is none) are those of every
+    column, and `known` is in how many records its label is known.
     """
 
     attributes: tuple[Attribute, ...]
     mean: Tensor
     deviation: Tensor
     known: Tensor
-    """Per column, in how many records the label is known."""
 
     @staticmethod
     def of(attributes: Sequence[Attribute], feed: Feed) -> Concept:
+        """The private attributes of the records of one part."""
         parts = [_moments(attribute, feed.labels[attribute.name]) for attribute in attributes]
         mean, variance, known = (torch.cat(column) for column in zip(*parts, strict=True))
-        return Concept(
-            tuple(attributes), mean, torch.where(variance > 0, variance.sqrt(), 1.0), known
-        )
+        deviation = torch.where(variance > 0, variance.sqrt(), 1.0)
+        return Concept(tuple(attributes), mean, deviation, known)
 
     @property
     def sizes(self) -> list[int]:
@@ -185,16 +196,11 @@ class Concept:
         columns, known = [], []
         for attribute, size in zip(self.attributes, self.sizes, strict=True):
             truth = batch.labels[attribute.name]
-            there = _known(attribute, truth)
-            columns.append(
-                F.one_hot(truth.clamp(min=0), size).double()
-                if attribute.is_class
-                else truth.double().unsqueeze(1)
-            )
-            known.append(there.unsqueeze(1).expand(-1, size))
-        return torch.where(
-            torch.cat(known, 1), (torch.cat(columns, 1) - self.mean) / self.deviation, 0.0
-        )
+            classes = F.one_hot(truth.clamp(min=0), size) if attribute.is_class else truth[:, None]
+            columns.append(classes.double())
+            known.append(_known(attribute, truth).unsqueeze(1).expand(-1, size))
+        standardised = (torch.cat(columns, 1) - self.mean) / self.deviation
+        return torch.where(torch.cat(known, 1), standardised, 0.0)
 
 
 def gather(feed: Feed, concept: Concept, size: int) -> tuple[Tensor, Tensor]:
@@ -213,7 +219,7 @@ def gather(feed: Feed, concept: Concept, size: int) -> tuple[Tensor, Tensor]:
     return factor, cross
 
 
-def rare(feed: Feed, people: Array, white: Whitening) -> Tensor:
+def rare_directions(feed: Feed, people: Array, white: Whitening) -> Tensor:
     """Whitened directions that get more than half of their variance from people who each have much
     leverage, as columns.
 
@@ -222,15 +228,11 @@ def rare(feed: Feed, people: Array, white: Whitening) -> Tensor:
     """
     size = white.into.shape[1]
     moments = torch.zeros(size, size, dtype=torch.float64, device=feed.device)
-    leverage = (
-        torch.cat([white(batch).square().sum(1) / white.n for batch in _batches(feed)])
-        .cpu()
-        .numpy()
-    )
+    leverage = torch.cat([white(batch).square().sum(1) / white.n for batch in _batches(feed)])
     _, who = np.unique(people, return_inverse=True)
-    each = np.bincount(who, leverage)
+    each = np.bincount(who, leverage.cpu().numpy())
     few = np.flatnonzero((each > max(1 / CARRIERS, HEAVY * size / len(each)))[who])
-    for batch in feed.batches(few[start : start + STEP] for start in range(0, len(few), STEP)):
+    for batch in feed.batches(few[start : start + CHUNK] for start in range(0, len(few), CHUNK)):
         moments += white(batch).T @ white(batch) / white.n
     share, directions = torch.linalg.eigh(moments)
     return torch.as_tensor(directions[:, share > 0.5])
@@ -241,7 +243,7 @@ def erasure(white: Whitening, cross: Tensor, rare: Tensor) -> Erasure:
     P = E E' + L L'."""
     concept = white.into.T @ cross / white.n
     left, strength, _ = torch.linalg.svd(concept - rare @ (rare.T @ concept), full_matrices=False)
-    left = left[:, strength > NOTHING]
+    left = left[:, strength > NO_CORRELATION]
     out = torch.cat([rare, left], dim=1)
     if not out.shape[1]:
         out = torch.zeros(len(out), 1, dtype=out.dtype, device=out.device)
@@ -249,7 +251,7 @@ def erasure(white: Whitening, cross: Tensor, rare: Tensor) -> Erasure:
 
 
 def certificate(
-    module: Affine, white: Whitening, found: Erasure, problem: Problem
+    module: Affine, white: Whitening, erased: Erasure, problem: Problem
 ) -> dict[str, Any]:
     """What holds by construction, and how far it holds for people the map was not fitted on.
 
@@ -260,18 +262,16 @@ def certificate(
     so a linear adversary who knows other people well reaches a multiple correlation of about
     `on_others` = sqrt(directions / n_fit).
     """
-    left = white.into.shape[1] - found.rank - found.rare
+    left = white.into.shape[1] - erased.rank - erased.rare
     figures: dict[str, dict[str, float]] = {attribute.name: {} for attribute in problem.private}
     for part in ("fit", "select"):
-        feed, view = problem.feed(part), problem.data.part(part)
-        for attribute, columns in correlations(
-            module, white.deviation, feed, Concept.of(problem.private, feed)
-        ).items():
+        feed, people = problem.feed(part), problem.view(part).people
+        concept = Concept.of(problem.private, feed)
+        for attribute, columns in correlations(module, white.deviation, feed, concept).items():
             known = _known(attribute, feed.labels[attribute.name]).cpu().numpy()
-            people = max(1, len(np.unique(view.people[known])))
             figures[attribute.name] |= {
                 part: float(columns.abs().max()),
-                f"{part}_people": people,
+                f"{part}_people": max(1, len(np.unique(people[known]))),
                 "compared": columns.numel(),
             }
     for row in figures.values():
@@ -280,8 +280,9 @@ def certificate(
         )
         row["on_others"] = math.sqrt(min(1.0, left / row["fit_people"]))
     said = (
-        f"No linear adversary reads {' or '.join(figures)} better than a constant from the people this was fitted on; from others like "
-        f"them, sampling error leaves it a correlation of about {max(row['on_others'] for row in figures.values()):.2f}."
+        f"No linear adversary reads {' or '.join(figures)} better than a constant from the people "
+        "this was fitted on; from others like them, sampling error leaves it a correlation of "
+        f"about {max(row['on_others'] for row in figures.values()):.2f}."
     )
     return {"kind": "linear", "said": said, "cross_covariance": figures}
 
@@ -292,27 +293,19 @@ def correlations(
     """Per attribute, the correlation of every released coordinate with each of its columns;
     `deviation` is that of raw ones on *fit*."""
     cross = torch.zeros(len(deviation), len(concept.mean), dtype=torch.float64, device=feed.device)
-    sums, n = (
-        torch.zeros(2, len(deviation), dtype=torch.float64, device=feed.device),
-        max(1, len(feed)),
-    )
+    sums, n = cross.new_zeros(2, len(deviation)), max(1, len(feed))
     for batch in _batches(feed):
         z = module(batch.x).flatten(1) - module.mean
         cross += z.T @ concept(batch)
         sums += torch.stack([z.sum(0), z.square().sum(0)])
     now = (sums[1] / n - (sums[0] / n).square()).clamp(min=0).sqrt()
-    per_now = torch.where(now > LEFT * deviation, 1 / now, 0.0).unsqueeze(1)
-    return dict(
-        zip(
-            concept.attributes,
-            torch.split(per_now * cross / concept.known.clamp(min=1), concept.sizes, dim=1),
-            strict=True,
-        )
-    )
+    per_now = torch.where(now > ERASED * deviation, 1 / now, 0.0).unsqueeze(1)
+    columns = torch.split(per_now * cross / concept.known.clamp(min=1), concept.sizes, dim=1)
+    return dict(zip(concept.attributes, columns, strict=True))
 
 
 def _batches(feed: Feed) -> Iterator[Batch]:
-    return feed.batches(np.array_split(np.arange(len(feed)), max(1, math.ceil(len(feed) / STEP))))
+    return feed.batches(np.array_split(np.arange(len(feed)), max(1, math.ceil(len(feed) / CHUNK))))
 
 
 def _moments(attribute: Attribute, truth: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,19 +1,25 @@
-"""Method: hyper-parameters in the constructor, data in `fit`, a Release out. Everything it knows at
-run time is in the Release."""
+"""Method: settings in the constructor, data in `fit`, a Release out.
+
+Everything that a method needs when its release is used is in the Release.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-import math
+import inspect
+import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from math import inf
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
+from torch import nn
 
-from privet.core.errors import PrivetError
+from privet.core.errors import PrivetError, refuse, unknown
+from privet.core.field_docs import field_docs
+from privet.core.names import names
 from privet.core.settings import settings_from_words
 from privet.core.version import __version__
 from privet.data.dataset import PARTS, Attribute, Dataset, Modality
@@ -21,16 +27,56 @@ from privet.data.schema import SHARED, Schema, learn_schema
 from privet.nets.device import pick
 from privet.release.release import Release
 from privet.train.feed import Feed
-from privet.train.game import Run
+from privet.train.game import Game, Phase, Run
+
+# One attribute's name, or several, in a list or with commas.
+Names = str | Iterable[str]
+# Smallest and largest value that a setting may have.
+Range = tuple[float, float]
+# Kinds of records that noise can be added to.
+NUMERIC: tuple[Modality, ...] = ("image", "table", "signal")
+
+
+def at_least(low: float) -> Range:
+    """The range that has no upper end."""
+    return (low, inf)
+
+
+COMMON_RANGES: dict[str, Range] = {
+    "width": at_least(0.01),
+    "batch": at_least(2),
+    "lr": at_least(1e-9),
+    "noise": at_least(0),
+    "epochs": at_least(0),
+    "warmup": at_least(0),
+    "lessons": at_least(0),
+}
+
+
+def ranges_of(**ranges: Range) -> dict[str, Range]:
+    """The ranges of a method's own settings beside those that all methods share."""
+    return {**COMMON_RANGES, **ranges}
+
+
+def choices_of(**choices: Collection[str]) -> dict[str, Collection[str]]:
+    """The words that each of these settings may be."""
+    return choices
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method is given: the *fit* records, encoded, and who must not be told from whom."""
+    """What to learn from, what to hide and what to keep: a user's request, checked.
+
+    Parameters:
+        schema: How records are encoded.
+        data: All four parts; a method learns from *fit* and may choose on *select*.
+        private: Attributes to hide.
+        utility: Tasks: attributes to keep readable.
+        device: Where to learn.
+    """
 
     schema: Schema
     data: Dataset
-    """All parts; a method learns from *fit* and may choose on *select*."""
     private: tuple[Attribute, ...]
     utility: tuple[Attribute, ...]
     device: torch.device
@@ -38,76 +84,130 @@ class Problem:
     def feed(self, *parts: str) -> Feed:
         """Batches of *fit*, or of the parts named, with the labels of the declared attributes."""
         view = self.view(*parts)
-        names = [attribute.name for attribute in (*self.private, *self.utility)]
-        return Feed(
-            self.schema.inputs(view), {name: view.labels[name] for name in names}, self.device
-        )
+        labels = {a.name: view.labels[a.name] for a in (*self.private, *self.utility)}
+        return Feed(self.schema.inputs(view), labels, self.device)
 
     def view(self, *parts: str) -> Dataset:
-        return self.data.take(
-            np.flatnonzero(
-                np.isin(self.data.part_of, [PARTS.index(part) for part in parts or ("fit",)])
-            )
-        )
+        """The records of *fit*, or of the parts named."""
+        wanted = [PARTS.index(part) for part in parts or ("fit",)]
+        return self.data.take(np.flatnonzero(np.isin(self.data.part_of, wanted)))
 
 
 @dataclass(kw_only=True)
 class Method(ABC):
+    """A way to learn a release. Settings go into the constructor, data into `fit`.
+
+    Some settings mean the same in every method that has them: `width` is a factor on layer sizes,
+    `epochs` how often a record is seen, `batch` records per step, `lr` a learning rate, `lessons`
+    the epochs in which a model of a task is taught before anything is hidden.
+
+    A new method is a dataclass that inherits from this class. Its fields are its settings, which
+    its docstring explains under `Parameters:`; it has a `name` and a `title`, and writes `learn`:
+
+        @dataclass(kw_only=True)
+        class Nothing(Method):
+            name = "nothing"
+            title = "Raw records"
+
+            def learn(self, problem, run):
+                return Release.identity(problem.schema)
+
+    Parameters:
+        seed: Seed of everything random in learning: on a CPU the same seed gives the same release.
+
+    Attributes:
+        name: The name on the command line and in cards.
+        title: The name as its authors write it.
+        tasks: Whether the method learns from task labels. One that does not is refused any: its
+            claim is to work without.
+        modalities: Kinds of records it takes.
+        instead: What to do with records of another kind.
+        numbers: Whether a private attribute may be a number; classes are always taken.
+        masks: Whether a task may be a mask; classes are always taken.
+        dial: The setting that `--budget` sets: how much privacy for how much utility. Empty where
+            there is none.
+        sweep: Values of the dial that `privet compare` tries, from most useful to most private.
+        ranges: Which values settings may have; both ends belong to the range.
+        choices: Which words settings may have.
+    """
+
     seed: int = 0
 
     name: ClassVar[str]
     title: ClassVar[str]
-    """The name as its authors write it."""
     tasks: ClassVar[Literal["none", "optional", "needed"]] = "none"
-    """Whether the method uses task labels. One that does not must not be given any: its claim is to
-    work without."""
     modalities: ClassVar[tuple[Modality, ...]] = get_args(Modality)
-    """Kinds of records it takes."""
     instead: ClassVar[str] = "choose another method"
-    """What to do with records of another kind."""
     numbers: ClassVar[bool] = False
-    """Whether a private attribute may be a number; classes are always taken."""
     masks: ClassVar[bool] = False
-    """Whether a task may be a mask; classes are always taken."""
     dial: ClassVar[str] = ""
-    """The setting that `--budget` turns: how much privacy for how much use. Empty where there is
-    nothing to turn."""
     sweep: ClassVar[tuple[float, ...]] = ()
-    """Values of the dial that `privet compare` tries, from most useful to most private."""
+    ranges: ClassVar[Mapping[str, Range]] = COMMON_RANGES
+    choices: ClassVar[Mapping[str, Collection[str]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Add inherited settings, and the ranges of all, to the docstring that `help` shows."""
+        super().__init_subclass__()
+        own, inherited = field_docs(cls), dict[str, str]()
+        for base in reversed(cls.__mro__[1:-2]):
+            inherited |= {k: v for k, v in field_docs(base).items() if k not in own}
+        ranges = [f"{k} {range_text(v)}" for k, v in cls.ranges.items() if k in own | inherited]
+        cls.__doc__ = "\n".join(
+            [
+                inspect.cleandoc(cls.__doc__ or cls.__name__),
+                "\nInherited parameters:",
+                *(_indented(f"{name}: {text}", 4) for name, text in inherited.items()),
+                *(["\nRanges:", _indented("; ".join(ranges) + ".", 0)] if ranges else []),
+            ]
+        )
+
+    def __post_init__(self) -> None:
+        for key, known in self.choices.items():
+            if getattr(self, key) not in known:
+                raise unknown(f"{key} of {self.name}", getattr(self, key), known)
+        for key, (low, high) in self.ranges.items():
+            value = getattr(self, key, low)
+            if not low <= value <= high:
+                raise PrivetError(
+                    f"The setting {key} of {self.name} {range_text((low, high))}, not {value:g}."
+                )
 
     @abstractmethod
     def learn(self, problem: Problem, run: Run) -> Release:
-        """Learn a release; written by every method."""
+        """Learn a release; written by every method. Torch's generator has been seeded."""
 
     def fit(
         self,
         data: Dataset,
-        private: Sequence[str],
-        utility: Sequence[str] = (),
+        private: Names,
+        utility: Names = (),
         *,
-        without: Sequence[str] = (),
+        without: Names = (),
         run: Run | None = None,
     ) -> Release:
-        """Learn a release of `data` that hides `private` (and keeps `utility` readable, for methods
-        that take tasks).
+        """Learn a release of `data` that hides `private`.
 
-        Only the *fit* part is learned from. `without` names table columns to leave out of the
-        release's input.
+        Methods that take tasks also keep `utility` readable. Only the *fit* part is learned from.
+        `without` names table columns to leave out of the release's input. Each of the three is one
+        name or several.
         """
-        run = run or Run()
-        problem = self.problem(data, private, utility, without, run)
-        release = self.learn(problem, run)
+        return self.fit_problem(self.problem(data, private, utility, without, run), run)
+
+    def fit_problem(self, problem: Problem, run: Run | None = None) -> Release:
+        """The same for what `problem` gave."""
+        torch.manual_seed(self.seed)
+        release = self.learn(problem, run or Run())
         release.card = {
             "method": self.name,
             "title": self.title,
             "settings": self.settings(),
-            "private": list(private),
-            "utility": list(utility),
+            "private": [attribute.name for attribute in problem.private],
+            "utility": [attribute.name for attribute in problem.utility],
             "seed": self.seed,
             "data": {
-                "name": data.name,
-                "fingerprint": data.fingerprint,
-                "fit_records": len(data.part("fit")),
+                "name": problem.data.name,
+                "fingerprint": problem.data.fingerprint,
+                "fit_records": len(problem.data.part("fit")),
             },
             **release.card,
         }
@@ -116,86 +216,115 @@ class Method(ABC):
     def problem(
         self,
         data: Dataset,
-        private: Sequence[str],
-        utility: Sequence[str],
-        without: Sequence[str],
-        run: Run,
+        private: Names,
+        utility: Names = (),
+        without: Names = (),
+        run: Run | None = None,
     ) -> Problem:
-        """Check the user's words against the data, before anything is written or learned."""
-        if not private:
-            raise PrivetError("Name at least one private attribute, for example  --private beard.")
+        """Check a request against the data, before anything is written or learned."""
+        private, utility, without = names(private), names(utility), names(without)
         both = set(private) & set(utility)
-        if both:
-            raise PrivetError(
-                f"'{min(both)}' is named both private and a task: a release cannot hide it and keep it readable."
-            )
-        if self.tasks == "none" and utility:
-            raise PrivetError(
-                f"The method {self.name} learns without knowing a task: give --utility to  privet audit  instead."
-            )
-        if self.tasks == "needed" and not utility:
-            raise PrivetError(
-                f"The method {self.name} needs at least one task: name it with --utility."
-            )
-        if data.modality not in self.modalities:
-            raise PrivetError(
-                f"The method {self.name} does not take {data.modality} records: {self.instead}."
-            )
-        self._refuse_masks(data, private, utility)
+        refuse(
+            (not private, "Name at least one private attribute, for example  --private beard."),
+            (
+                both,
+                f"'{min(both, default='')}' is named both private and a task: a release cannot "
+                "hide it and keep it readable.",
+            ),
+            (
+                self.tasks == "none" and utility,
+                f"The method {self.name} learns without knowing a task: give --utility to  "
+                "privet audit  instead.",
+            ),
+            (
+                self.tasks == "needed" and not utility,
+                f"The method {self.name} needs at least one task: name it with --utility.",
+            ),
+            (
+                data.modality not in self.modalities,
+                f"The method {self.name} does not take {data.modality} records: {self.instead}.",
+            ),
+        )
+        tasks = [data.attribute(name) for name in utility]
+        for attribute in (*map(data.attribute, private), *tasks):
+            if attribute.kind == "mask" and not (self.masks and attribute.name in utility):
+                only = "it takes masks as tasks only"
+                other = "choose another attribute, or a method whose tasks may be masks"
+                raise PrivetError(
+                    f"'{attribute.name}' is a mask, and {self.name} needs a class there: "
+                    f"{only if self.masks else other}."
+                )
+        data.require_classes([task.name for task in tasks if task.kind != "mask"], "utility")
         hidden = (
             data.require_labels(private, "private", "fit")
             if self.numbers
             else data.require_classes(private, "private")
         )
-        classes = [name for name in utility if data.attribute(name).kind != "mask"]
-        data.require_classes(classes, "utility")
-        kept = [data.attribute(name) for name in utility]
         data.require_records("fit")
         schema = learn_schema(data, [*private, *utility, *without], people=SHARED)
-        return Problem(schema, data, tuple(hidden), tuple(kept), pick(run.device))
+        device = pick((run or Run()).device)
+        return self.accept(Problem(schema, data, tuple(hidden), tuple(tasks), device))
 
-    def _refuse_masks(self, data: Dataset, private: Sequence[str], utility: Sequence[str]) -> None:
-        for name in (*private, *utility):
-            if data.attribute(name).kind == "mask" and not (self.masks and name in utility):
-                instead = (
-                    "it takes masks as tasks only"
-                    if self.masks
-                    else "choose another attribute, or a method whose tasks may be masks"
-                )
-                raise PrivetError(
-                    f"'{name}' is a mask, and {self.name} needs a class there: {instead}."
-                )
+    def accept(self, problem: Problem) -> Problem:
+        """Refuse a problem that this method cannot learn, or adapt it; the default takes all."""
+        return problem
 
-    def within(self, **ranges: tuple[float, float]) -> None:
-        """Refuse a setting outside its range (both ends belong to it), before anything is
-        learned."""
-        for key, (low, high) in ranges.items():
-            value = getattr(self, key)
-            if not low <= value <= high:
-                limits = (
-                    f"must be at least {low:g}"
-                    if math.isinf(high)
-                    else f"lies between {low:g} and {high:g}"
-                )
-                raise PrivetError(f"The setting {key} of {self.name} {limits}, not {value:g}.")
-
-    def settings(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "seed"}
+    def game(
+        self,
+        problem: Problem,
+        modules: Mapping[str, nn.Module],
+        phases: Sequence[Phase],
+        batch: int,
+        models: Sequence[str] = (),
+    ) -> Game:
+        """The game in which `modules` learn from *fit*; `models` are hashes of provided models."""
+        identity = f"{self.identity(problem)} {list(models)}" if models else self.identity(problem)
+        return Game(modules, phases, problem.feed(), batch, self.seed, identity)
 
     def identity(self, problem: Problem) -> str:
         """Names the work, so that a checkpoint of other work is refused."""
-        names = [a.name for a in (*problem.private, *problem.utility)]
-        return f"{__version__} {self.name} {self.settings()} {self.seed} {names} {problem.data.fingerprint} {problem.schema.shape}"
+        attributes = [a.name for a in (*problem.private, *problem.utility)]
+        about = (attributes, problem.data.fingerprint, problem.schema.shape)
+        return " ".join(map(str, (__version__, self.name, self.settings(), self.seed, *about)))
+
+    def settings(self) -> dict[str, Any]:
+        """Every setting but the seed, as the card holds them."""
+        return {key: value for key, value in self.get_params().items() if key != "seed"}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Every setting by name, as in scikit-learn; `deep` changes nothing here."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings, as in scikit-learn; nothing is changed where one of them is refused."""
+        for key in params.keys() - self.get_params().keys():
+            raise unknown(f"setting of {self.name}", key, self.get_params())
+        type(self)(**self.get_params() | params)
+        vars(self).update(params)
+        return self
 
     @classmethod
-    def from_words(
-        cls, words: Sequence[str], *, budget: float | None = None, seed: int | None = None
-    ) -> Method:
-        """A method from `key=value` words of the command line; `budget` turns the method's dial."""
-        given: dict[str, Any] = {} if seed is None else {"seed": seed}
+    def parse(
+        cls, settings: Sequence[str], *, budget: float | None = None, seed: int | None = None
+    ) -> Self:
+        """A method from `key=value` settings of the command line; `budget` sets the dial."""
         if budget is not None:
             if not cls.dial:
                 raise PrivetError(f"The method {cls.name} has no budget to set.")
-            words = [f"{cls.dial}={budget:g}", *words]
-        given |= settings_from_words(cls, words, f"setting of {cls.name}")
-        return cls(**given)
+            settings = [f"{cls.dial}={budget:g}", *settings]
+        values = {} if seed is None else {"seed": seed}
+        return cls(**values | settings_from_words(cls, settings, f"setting of {cls.name}"))
+
+
+def _indented(text: str, further: int) -> str:
+    return textwrap.fill(text, 96, initial_indent=" " * 4, subsequent_indent=" " * (4 + further))
+
+
+def range_text(limits: Range) -> str:
+    """A range in words.
+
+    >>> range_text((0, inf)), range_text((0, 1))
+    ('must be at least 0', 'lies between 0 and 1')
+    """
+    low, high = limits
+    return f"must be at least {low:g}" if high == inf else f"lies between {low:g} and {high:g}"

@@ -1,6 +1,7 @@
 """Microaggregation: everybody's row becomes the mean row of at least k people.
 
-    z(x) = the nearest of m_1 ... m_G to x,      m_g = mean of the rows of group g of *fit*,  k people or more in each
+    z(x) = the nearest of m_1 ... m_G to x
+    m_g = mean of the rows of group g of *fit*,  k people or more in each
 
 Domingo-Ferrer and Mateo-Sanz, "Practical data-oriented microaggregation for statistical disclosure
 control", IEEE TKDE 2002. Their MDAV takes time that grows with the square of the people. Groups are
@@ -20,66 +21,82 @@ promised nothing but to get the mean of k others.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
 from privet.core.errors import PrivetError
-from privet.data.dataset import Array, Modality
-from privet.methods.method import Method, Problem
+from privet.data.dataset import Array
+from privet.methods.method import Method, Problem, at_least, ranges_of
 from privet.nets.nearest import Nearest
 from privet.release.release import Release
 from privet.train.game import Run
 
-TURNS = 20
-"""Steps towards the widest direction; nearly the widest is good enough to cut across."""
-STEP = 1024
-"""Records at a time."""
+# Steps of the power iteration towards the widest direction; nearly the widest is good enough.
+POWER_STEPS = 20
+# Records at a time.
+CHUNK = 1024
 
 
 @dataclass(kw_only=True)
 class Microaggregation(Method):
+    """Every row becomes the mean row of at least k people: a baseline for tables.
+
+    The people of *fit* are put into groups of similar rows. A record is released as the mean of the
+    group that is nearest to it.
+
+    Parameters:
+        k: People behind every released row, at least; more are more private.
+
+    Example:
+        >>> import privet
+        >>> data = privet.load("toy:gaussian")
+        >>> release = privet.Microaggregation(k=1000).fit(data, "u")
+        >>> release.card["smallest"] >= 1000
+        True
+
+    Notes:
+        The released *fit* table is k-anonymous; new people only get the mean of k others. A group
+        in which everybody has the same private value gives it away: the card's `alike` counts them.
+    """
+
     k: int = 10
-    """People behind every released row, at least."""
 
-    name: ClassVar[str] = "microaggregation"
-    title: ClassVar[str] = "Microaggregation"
-    modalities: ClassVar[tuple[Modality, ...]] = ("table",)
-    instead: ClassVar[str] = "means of rows make sense for tables only"
-    numbers: ClassVar[bool] = True
-    dial: ClassVar[str] = "k"
-    sweep: ClassVar[tuple[float, ...]] = (3, 10, 30, 100)
-
-    def __post_init__(self) -> None:
-        self.within(k=(2, inf))
+    name = "microaggregation"
+    title = "Microaggregation"
+    modalities = ("table",)
+    instead = "means of rows make sense for tables only"
+    numbers = True
+    dial = "k"
+    sweep = (3, 10, 30, 100)
+    ranges = ranges_of(k=at_least(2))
 
     def learn(self, problem: Problem, run: Run) -> Release:
         view = problem.view()
         _, who = np.unique(view.people, return_inverse=True)
         if who.max() + 1 < self.k:
             raise PrivetError(
-                f"The setting k of microaggregation is {self.k}, and only {who.max() + 1} people are there to learn from."
+                f"The setting k of microaggregation is {self.k}, and only {who.max() + 1} people "
+                "are there to learn from."
             )
         rows = torch.as_tensor(problem.schema.inputs(view)[:], device=problem.device)
-        person = torch.as_tensor(who, device=problem.device)
-        people = means(rows, person)
+        people = means(rows, torch.as_tensor(who, device=problem.device))
         groups = split(people, self.k, self.seed)
         module = Nearest(rows.shape[1], int(groups.max()) + 1).to(problem.device)
         module.centroids.copy_(means(people, groups))
-        came = prune(module, people, self.k)
-        count = torch.bincount(came, minlength=len(module.centroids))
+        nearest = prune(module, people, self.k)
+        count = torch.bincount(nearest, minlength=len(module.centroids))
+        group = nearest.cpu().numpy()[who]
         card: dict[str, Any] = {
             "form": "record",
             "groups": len(module.centroids),
             "smallest": int(count.min()),
             "largest": int(count.max()),
             "alike": {
-                a.name: alike(view.labels[a.name], came.cpu().numpy()[who])
-                for a in problem.private
-                if a.is_class
+                a.name: alike(view.labels[a.name], group) for a in problem.private if a.is_class
             },
         }
         return Release(
@@ -99,7 +116,7 @@ def split(rows: Tensor, k: int, seed: int = 0) -> Tensor:
             return group
         centred = rows - means(rows, group)[group]
         axis = torch.randn(len(size), rows.shape[1], generator=generator).to(rows)
-        for _ in range(TURNS):
+        for _ in range(POWER_STEPS):
             pull = torch.zeros_like(axis).index_add_(
                 0, group, centred * (centred * axis[group]).sum(1, keepdim=True)
             )
@@ -117,7 +134,7 @@ def split(rows: Tensor, k: int, seed: int = 0) -> Tensor:
 def prune(module: Nearest, rows: Tensor, k: int) -> Tensor:
     """Drop centroids until k rows or more come to each that is left, the least wanted first; gives
     the group of every row."""
-    group = torch.cat([module.group(part) for part in torch.split(rows, STEP)])
+    group = torch.cat([module.group(part) for part in torch.split(rows, CHUNK)])
     while True:
         count = torch.bincount(group, minlength=len(module.centroids))
         few = count < k
@@ -132,7 +149,7 @@ def prune(module: Nearest, rows: Tensor, k: int) -> Tensor:
         group = (torch.cumsum(~gone, 0) - 1)[group]
         if homeless.any():
             group[homeless] = torch.cat(
-                [module.group(part) for part in torch.split(rows[homeless], STEP)]
+                [module.group(part) for part in torch.split(rows[homeless], CHUNK)]
             )
 
 
@@ -148,11 +165,5 @@ def means(rows: Tensor, group: Tensor) -> Tensor:
 def alike(labels: Array, group: Array) -> float:
     """The share of records whose group has one private value only, as far as it is known."""
     known = labels >= 0
-    _, where = np.unique(group[known], return_inverse=True)
-    low, high = (
-        np.full(where.max(initial=-1) + 1, np.iinfo(np.int64).max),
-        np.full(where.max(initial=-1) + 1, -1),
-    )
-    np.minimum.at(low, where, labels[known])
-    np.maximum.at(high, where, labels[known])
-    return float((low == high)[where].mean()) if known.any() else 0.0
+    values = pd.Series(labels[known]).groupby(group[known]).transform("nunique")
+    return float((values == 1).mean()) if known.any() else 0.0

@@ -1,7 +1,6 @@
-"""The penalty of hedge: how often the best adversary of all would be right about these codes, as a
-function to be minimised.
+"""The penalty of Hedge: how often the best possible adversary is right about a batch of codes.
 
-It is the certificate's own functional (evidence/certificate.py, the smoothed plug-in) on a batch.
+It is the certificate's own functional (evidence/certificate, the smoothed plug-in) on a batch.
 With z = c + sigma xi and p_a(z) the mean of the Gaussian kernel around the codes of value a,
 leaving out the record's own, ::
 
@@ -16,14 +15,15 @@ kept in a memory so that the density is that of thousands of people.
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from privet.methods.known_labels import one_hot_known
+
+# Added to densities: where no kernel reaches, all values are equally likely.
 TINY = 1e-30
-"""Where no kernel reaches, all values are equally likely."""
-ROOM = 2**20
-"""Kernels held at once where no gradient is asked for. Larger arrays leave the cache, and are asked
-of the system anew each time."""
+# Kernels held at once where no gradient is asked for. Larger arrays leave the cache, and their
+# memory is allocated anew each time.
+KERNELS_AT_ONCE = 2**20
 
 
 class CodeMemory(nn.Module):
@@ -41,7 +41,8 @@ class CodeMemory(nn.Module):
         self.register_buffer("place", torch.zeros((), dtype=torch.int64))
 
     @torch.no_grad()
-    def keep(self, codes: Tensor, values: Tensor) -> None:
+    def add(self, codes: Tensor, values: Tensor) -> None:
+        """Put codes (n, d) and values (n, attributes) in place of the oldest."""
         where = (self.place + torch.arange(len(codes), device=codes.device)) % len(self.codes)
         self.codes[where], self.values[where] = codes.detach(), values
         self.place.copy_((self.place + len(codes)) % len(self.codes))
@@ -58,43 +59,26 @@ def success(
 ) -> Tensor:
     """V for one attribute. z (n, d) are noisy releases of codes (n, d) with values (n,), -1 where
     missing; `around` are codes to put further kernels on."""
-    with torch.autocast(
-        z.device.type, enabled=False
-    ):  # in half precision a point of balanced accuracy is rounding
-        return _success(
-            z.float(), codes.float(), values, around.float(), around_values, sigma, classes
-        )
-
-
-def _success(
-    z: Tensor,
-    codes: Tensor,
-    values: Tensor,
-    around: Tensor,
-    around_values: Tensor,
-    sigma: float,
-    classes: int,
-) -> Tensor:
-    among, whose = torch.cat([codes, around]), torch.cat([values, around_values])
-    member = F.one_hot(whose.clamp(min=0), classes).to(z.dtype) * (whose >= 0).unsqueeze(1)
-    inside = F.one_hot(values.clamp(min=0), classes).to(z.dtype) * (values >= 0).unsqueeze(1)
-    rows = len(z) if torch.is_grad_enabled() else max(1, ROOM // len(among))
-    near = torch.cat(
-        [
-            _near(z[start : start + rows], start, among, sigma) @ member
+    # In half precision a point of balanced accuracy is rounding.
+    with torch.autocast(z.device.type, enabled=False):
+        z, centres = z.float(), torch.cat([codes.float(), around.float()])
+        member = one_hot_known(torch.cat([values, around_values]), classes)
+        inside = one_hot_known(values, classes)
+        rows = len(z) if torch.is_grad_enabled() else max(1, KERNELS_AT_ONCE // len(centres))
+        near = [
+            _kernels(z[start : start + rows], start, centres, sigma) @ member
             for start in range(0, len(z), rows)
         ]
-    )
-    density = near / (member.sum(0) - inside).clamp(min=1) + TINY
-    best = (density / density.sum(1, keepdim=True)).amax(1)
-    present = inside.sum(0) > 0
-    weights = (inside / inside.sum(0).clamp(min=1)).sum(1) / present.sum().clamp(min=1)
-    return (weights * best).sum()
+        density = torch.cat(near) / (member.sum(0) - inside).clamp(min=1) + TINY
+        best = (density / density.sum(1, keepdim=True)).amax(1)
+        present = inside.sum(0) > 0
+        weights = (inside / inside.sum(0).clamp(min=1)).sum(1) / present.sum().clamp(min=1)
+        return (weights * best).sum()
 
 
-def _near(z: Tensor, start: int, among: Tensor, sigma: float) -> Tensor:
-    """The kernels (n, among) at z, whose own codes are among[start:]; those count nothing."""
-    apart = z.square().sum(1, keepdim=True) + among.square().sum(1) - 2 * z @ among.T
+def _kernels(z: Tensor, start: int, centres: Tensor, sigma: float) -> Tensor:
+    """The kernels (n, centres) at z, whose own codes are centres[start:]; those count nothing."""
+    apart = z.square().sum(1, keepdim=True) + centres.square().sum(1) - 2 * z @ centres.T
     near = apart / (-2 * sigma**2)
     # Only ratios count: the nearest kernel of each row is taken as 1, so that none of them
     # vanishes.

@@ -1,7 +1,7 @@
 """TIPRDC: features that hide u and keep the rest, without knowing the task.
 
     max_E  lambda * min_C CE(C(z), u) + (1 - lambda) * max_M J(x; z, u),        z = E(x)
-    J = mean(-softplus(-M(x, z, u))) - mean(softplus(M(x', z, u))),             x' another record of the batch
+    J = mean(-softplus(-M(x, z, u))) - mean(softplus(M(x', z, u))),   x' another record of the batch
 
 Li, Duan, Yang, Chen and Yang, "TIPRDC: Task-Independent Privacy-Respecting Data Crowdsourcing
 Framework for Deep Learning with Anonymized Intermediate Representations", KDD 2020: equations 9 and
@@ -16,17 +16,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.core.errors import PrivetError
 from privet.data.dataset import Attribute
-from privet.methods.method import Method, Problem
+from privet.methods.known_labels import (
+    class_figures,
+    mean_loss_and_accuracy,
+    one_hot_known,
+    split_scores,
+)
+from privet.methods.method import Method, Problem, ranges_of
 from privet.nets import plan as nets
 from privet.nets.additive import Additive, add
 from privet.nets.device import SideStream
@@ -34,82 +38,97 @@ from privet.release.noise import Noise
 from privet.release.release import Release
 from privet.train.distributed import everyone, everyones, size
 from privet.train.feed import Batch, Feed
-from privet.train.game import Game, Move, Phase, Player, Run
+from privet.train.game import Move, Phase, Player, Run
 
+# No second stream of a GPU: everything is computed in turn.
 MAIN_STREAM = SideStream(torch.device("cpu"))
-"""No lane: everything on the main stream."""
 
 
 @dataclass(kw_only=True)
-class TIPRDC(Method):
+class FeatureMethod(Method):
+    """The settings of methods that play TIPRDC's game: features against adversaries.
+
+    Parameters:
+        budget: lambda, the share of hiding in the objective: 0 only keeps information, 1 only
+            hides.
+        width: Factor on all layer sizes; 1 is the size published for TIPRDC.
+        warmup: Epochs in which extractor and adversary learn together to predict u.
+        epochs: Epochs of the game, counted in records that the extractor sees.
+        batch: Records per step.
+        lr: Learning rate of Adam, for every network; the source says only that it is adaptive.
+        noise: Standard deviation of Gaussian noise on the features, fresh for every record; 0 as
+            published.
+    """
+
     budget: float = 0.9
-    """lambda: 0 keeps everything, 1 only hides."""
     width: float = 1.0
-    """Factor on all layer sizes; 1 is the published size."""
     warmup: float = 5.0
-    """Epochs in which extractor and adversary learn to predict u."""
     epochs: float = 20.0
-    """Epochs of the game."""
     batch: int = 64
     lr: float = 3e-4
-    """Adam's; the source says only that it is adaptive."""
     noise: float = 0.0
-    """Standard deviation of Gaussian noise on the features, fresh for every record; 0 as
-    published."""
+
+    dial = "budget"
+    sweep = (0.0, 0.5, 0.9, 1.0)
+    ranges = ranges_of(budget=(0, 1))
+
+
+@dataclass(kw_only=True)
+class TIPRDC(FeatureMethod):
+    """Features that hide the private attribute and keep other information, for unknown tasks.
+
+    An extractor learns features from which an adversary reads the private attribute badly, while an
+    estimator of mutual information keeps them telling about the record otherwise. It is learned
+    without any task: give tasks to `privet.audit`.
+
+    Parameters:
+        fused: Move all three networks by one forward and one backward pass: the same gradients for
+            a third of the work.
+
+    Example:
+        >>> import privet
+        >>> data = privet.load("portraits:60", progress=False)
+        >>> method = privet.TIPRDC(width=0.05, warmup=1, epochs=1)
+        >>> release = method.fit(data, "beard", run=privet.Run(progress=False))
+        >>> release.card["title"], sorted(release.card["in_game"]["beard"])
+        ('TIPRDC', ['accuracy', 'balanced', 'n', 'part'])
+
+    Notes:
+        The adversary of the game is one network. Others that are trained afterwards often read more
+        than it does (docs/results.md); nothing is certified unless `noise` is above 0.
+    """
+
     fused: bool = True
-    """All three players from one forward and one backward pass; the same gradients, a third of the
-    work."""
 
-    name: ClassVar[str] = "tiprdc"
-    title: ClassVar[str] = "TIPRDC"
-    dial: ClassVar[str] = "budget"
-    sweep: ClassVar[tuple[float, ...]] = (0.0, 0.5, 0.9, 1.0)
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.budget <= 1:
-            raise PrivetError(
-                f"The budget of tiprdc lies between 0 (keep everything) and 1 (only hide), not at {self.budget}."
-            )
-        self.within(
-            width=(0.01, inf),
-            batch=(2, inf),
-            lr=(1e-9, inf),
-            noise=(0, inf),
-            epochs=(0, inf),
-            warmup=(0, inf),
-        )
+    name = "tiprdc"
+    title = "TIPRDC"
 
     def learn(self, problem: Problem, run: Run) -> Release:
-        torch.manual_seed(self.seed)
         networks = TIPRDCNetworks(problem, self)
-        feed = problem.feed()
         phases = [
             networks.warm_up(self.warmup, self.lr),
             networks.play(self.epochs, self.lr, self.fused),
         ]
-        game = Game(networks.modules(), phases, feed, self.batch, self.seed, self.identity(problem))
-        game.play(run)
-        return networks.result(problem, self.width, game.history)
+        history = self.game(problem, networks.modules(), phases, self.batch).play(run)
+        return networks.release_of(problem, history)
 
 
 class TIPRDCNetworks:
-    """Extractor E, adversary C and information estimator M of one game, and what each of them
-    wants."""
+    """Extractor E, adversary C and information estimator M of one game, and their objectives."""
 
-    def __init__(self, problem: Problem, method: TIPRDC) -> None:
+    def __init__(self, problem: Problem, method: FeatureMethod) -> None:
         plan = nets.plan(problem.schema)
-        self.private, self.budget, self.noise, self.batch = (
-            problem.private,
-            method.budget,
-            method.noise,
-            method.batch,
-        )
+        self.method, self.private, self.budget = method, problem.private, method.budget
         self.extractor = plan.extractor(method.width)
         self.shape = cast(Sequence[int | None], self.extractor.shape)
         classes = sum(attribute.classes for attribute in self.private)
-        self.adversary = plan.classifier(self.shape, classes, method.width)
-        self.estimator = plan.estimator(self.shape, classes, method.width)
+        self.adversary, self.estimator = self._opponents(plan, classes)
         self._lane: SideStream | None = None
+
+    def _opponents(self, plan: nets.Plan, classes: int) -> tuple[nn.Module, nn.Module]:
+        """The adversary and the estimator; the order in which they are made is part of a seed."""
+        adversary = plan.classifier(self.shape, classes, self.method.width)
+        return adversary, plan.estimator(self.shape, classes, self.method.width)
 
     def modules(self) -> dict[str, nn.Module]:
         return {
@@ -119,56 +138,46 @@ class TIPRDCNetworks:
         }
 
     def warm_up(self, epochs: float, lr: float) -> Phase:
-        both = nn.ModuleList([self.extractor, self.adversary])
         predictors = Player(
-            "predictors", both, lambda batch: self.accuse(batch, self.release(batch)), lr
+            "predictors",
+            nn.ModuleList([self.extractor, self.adversary]),
+            lambda batch: self.accuse(batch, self.release(batch)),
+            lr,
         )
         return Phase("learning to predict", epochs, [predictors], steady=True)
 
     def play(self, epochs: float, lr: float, fused: bool) -> Phase:
-        players = [
-            Player(
-                "adversary",
-                self.adversary,
-                lambda batch: self.accuse(batch, self.release(batch).detach()),
-                lr,
-            ),
-            Player(
-                "estimator",
-                self.estimator,
-                lambda batch: self.inform(batch, self.release(batch).detach()),
-                lr,
-            ),
-            Player("extractor", self.extractor, self.defend, lr),
-        ]
+        objectives = {
+            "adversary": lambda batch: self.accuse(batch, self.release(batch).detach()),
+            "estimator": lambda batch: self.inform(batch, self.release(batch).detach()),
+            "extractor": self.defend,
+        }
+        players = [Player(k, self.modules()[k], move, lr) for k, move in objectives.items()]
         return Phase("hiding", epochs, players, self.all_at_once if fused else None, steady=True)
 
-    def result(self, problem: Problem, width: float, history: list[dict[str, Any]]) -> Release:
-        """The extractor that came out of the game, with the noise it was played with."""
+    def release_of(self, problem: Problem, history: list[dict[str, Any]]) -> Release:
+        """The extractor as it is after the game, with the noise of the game."""
         card = {"in_game": self.judge(problem.feed("select")), "history": history}
-        if not self.noise:
-            return Release(
-                problem.schema, ("extractor", {"width": width}), self.extractor, None, card
-            )
-        settings = {"width": width, "noise": self.noise}
-        law = Noise("gaussian", tuple(self.shape), self.noise)
+        settings, noise = {"width": self.method.width}, self.method.noise
+        if not noise:
+            return Release(problem.schema, ("extractor", settings), self.extractor, None, card)
         return Release(
             problem.schema,
-            ("noisy-extractor", settings),
-            Additive(self.extractor, self.noise),
-            law,
+            ("noisy-extractor", {**settings, "noise": noise}),
+            Additive(self.extractor, noise),
+            Noise("gaussian", tuple(self.shape), noise),
             card,
         )
 
     def release(self, batch: Batch) -> Tensor:
         z: Tensor = self.extractor(batch.x)
-        return add(z, self.noise * torch.randn_like(z), batch.x) if self.noise else z
+        noise = self.method.noise
+        return add(z, noise * torch.randn_like(z), batch.x) if noise else z
 
     def accuse(self, batch: Batch, z: Tensor) -> Move:
         """The adversary's loss: CE(C(z), u), the mean over the private attributes."""
-        loss, right = cross_entropy(
-            everyone(self.adversary(z)), everyones(batch.labels), self.private
-        )
+        scores, labels = everyone(self.adversary(z)), everyones(batch.labels)
+        loss, right = mean_loss_and_accuracy(scores, labels, self.private)
         return Move(loss, {"adversary right": right, "adversary loss": loss})
 
     def inform(self, batch: Batch, z: Tensor) -> Move:
@@ -181,31 +190,33 @@ class TIPRDCNetworks:
         """The extractor's loss: -lambda CE - (1 - lambda) J."""
         z = self.release(batch)
         accused, informed = self.accuse(batch, z), self.inform(batch, z)
-        loss = self.defence(accused, informed)
+        loss = self._defence(accused, informed)
         return Move(loss, {**accused.figures, **informed.figures, "extractor loss": loss})
 
-    def defence(self, accused: Move, informed: Move) -> Tensor:
+    def _defence(self, accused: Move, informed: Move) -> Tensor:
         return -self.budget * accused.loss + (1 - self.budget) * informed.loss
 
     def all_at_once(self, batch: Batch) -> Move:
         """CE - J with the gradient scaled where z enters C (by -lambda) and M (by 1 - lambda):
-        every player's own gradient."""
+        every network gets its own gradient."""
         z = self.release(batch)
-        lane = self._beside(z.device)
+        lane = self._adversary_stream(z.device)
         with lane.after([z, *batch.labels.values()]):
             accused = self.accuse(batch, scale_gradient(z, -self.budget))
         informed = self.inform(batch, scale_gradient(z, 1 - self.budget))
         lane.join(lane.mark(), [accused.loss, *accused.figures.values()])
-        shown = {
-            **accused.figures,
-            **informed.figures,
-            "extractor loss": self.defence(accused, informed),
-        }
-        return Move(accused.loss + informed.loss, shown)
+        return Move(
+            accused.loss + informed.loss,
+            {
+                **accused.figures,
+                **informed.figures,
+                "extractor loss": self._defence(accused, informed),
+            },
+        )
 
-    def _beside(self, device: torch.device) -> SideStream:
-        """For the adversary, whose layers leave much of a GPU idle; none for a compiler, and for
-        processes, which speak in turn."""
+    def _adversary_stream(self, device: torch.device) -> SideStream:
+        """A second stream of the GPU for the adversary, whose layers leave much of it idle. None
+        for a compiler, or where several processes exchange numbers in a fixed order."""
         if device.type != "cuda" or size() > 1 or torch.compiler.is_compiling():
             return MAIN_STREAM
         self._lane = self._lane or SideStream(device)
@@ -217,58 +228,20 @@ class TIPRDCNetworks:
         would report."""
         for module in self.modules().values():
             module.eval()
-        index = np.array_split(np.arange(len(feed)), max(1, len(feed) // self.batch))
-        pairs = [
-            (self.adversary(self.release(batch)).float(), batch.labels)
-            for batch in feed.batches(index)
-        ]
-        scores = torch.split(
-            torch.cat([s for s, _ in pairs]), [a.classes for a in self.private], dim=1
-        )
-        said: dict[str, Any] = {}
-        for attribute, score in zip(self.private, scores, strict=True):
-            truth = torch.cat([labels[attribute.name] for _, labels in pairs])
-            known = truth >= 0
-            right = (score.argmax(1) == truth)[known].float()
-            recalls = [right[truth[known] == c].mean().item() for c in torch.unique(truth[known])]
-            said[attribute.name] = {
-                "accuracy": right.mean().item(),
-                "balanced": sum(recalls) / max(1, len(recalls)),
-                "n": int(known.sum()),
-                "part": "select",
-            }
-        return said
-
-
-def cross_entropy(
-    scores: Tensor, labels: dict[str, Tensor], attributes: Sequence[Attribute]
-) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropy and mean accuracy over several attributes whose scores stand side by side.
-    -1 is not counted."""
-    losses, right = [], []
-    for attribute, score in zip(
-        attributes, torch.split(scores, [a.classes for a in attributes], dim=1), strict=True
-    ):
-        truth = labels[attribute.name]
-        losses.append(
-            F.cross_entropy(score.float(), truth, ignore_index=-1, reduction="sum")
-            / (truth >= 0).sum().clamp(min=1)
-        )
-        right.append(
-            ((score.argmax(1) == truth) & (truth >= 0)).sum() / (truth >= 0).sum().clamp(min=1)
-        )
-    return torch.stack(losses).mean(), torch.stack(right).mean().detach()
+        index = np.array_split(np.arange(len(feed)), max(1, len(feed) // self.method.batch))
+        scores = [self.adversary(self.release(batch)).float() for batch in feed.batches(index)]
+        return {
+            attribute.name: {**class_figures(score, feed.labels[attribute.name]), "part": "select"}
+            for attribute, score in zip(
+                self.private, split_scores(torch.cat(scores), self.private), strict=True
+            )
+        }
 
 
 def one_hot(labels: dict[str, Tensor], attributes: Sequence[Attribute]) -> Tensor:
     """Private attributes side by side as zeros and ones; all zeros where a label is missing."""
-    parts = []
-    for attribute in attributes:
-        truth = labels[attribute.name]
-        parts.append(
-            F.one_hot(truth.clamp(min=0), attribute.classes).float() * (truth >= 0).unsqueeze(1)
-        )
-    return torch.cat(parts, dim=1)
+    columns = [one_hot_known(labels[a.name], a.classes) for a in attributes]
+    return torch.cat(columns, dim=1)
 
 
 def jensen_shannon(together: Tensor, apart: Tensor) -> Tensor:
@@ -280,7 +253,7 @@ def jensen_shannon(together: Tensor, apart: Tensor) -> Tensor:
     return -F.softplus(-together.float()).mean() - F.softplus(apart.float()).mean()
 
 
-class _Scaled(torch.autograd.Function):
+class _ScaledGradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, value: Tensor, factor: float) -> Tensor:
         ctx.factor = factor
@@ -293,4 +266,4 @@ class _Scaled(torch.autograd.Function):
 
 def scale_gradient(value: Tensor, factor: float) -> Tensor:
     """The value itself, whose gradient is multiplied by `factor` on the way back."""
-    return cast(Tensor, _Scaled.apply(value, factor))  # type: ignore[no-untyped-call]
+    return cast(Tensor, _ScaledGradient.apply(value, factor))  # type: ignore[no-untyped-call]

@@ -1,6 +1,7 @@
 """U-Noise: a noise map per picture, quiet only where a frozen service needs to look.
 
-    z = x + loud * m(x) * xi,    xi ~ N(0, 1) fresh for every record and value,    m = sigmoid(N(x)) in (0, 1)
+    z = x + loud * m(x) * xi,    xi ~ N(0, 1) fresh for every record and value
+    m = sigmoid(N(x)) in (0, 1)
     min over N of   mean over tasks loss(service(z), y) - c * mean(log m(x))
 
 Koker, Mireshghallah, Titcombe and Kaissis, "U-Noise: Learnable noise masks for interpretable image
@@ -11,106 +12,96 @@ service does not need is drowned, whatever it shows.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.core.errors import unknown
-from privet.data.dataset import Modality
-from privet.methods.method import Method, Problem
-from privet.methods.services import segmentation
-from privet.methods.services import service as services
+from privet.methods.known_labels import cross_entropy
+from privet.methods.method import Method, Problem, at_least, choices_of, ranges_of
+from privet.methods.services import segmentation, service
+from privet.methods.services.service import Service
 from privet.nets.convolutions import prepare
 from privet.nets.unet import SIZES, NoiseMap
 from privet.release.noise import Noise
 from privet.release.release import Release
 from privet.train.feed import Batch, Feed
-from privet.train.game import Game, Move, Phase, Player, Run
+from privet.train.game import Move, Phase, Player, Run
 
-if TYPE_CHECKING:
-    from privet.methods.services.service import Service
-
-KEPT = 0.5
-"""A pixel counts as kept where the map is below this."""
+# A pixel counts as kept where the map is below this.
+QUIET = 0.5
 
 
 @dataclass(kw_only=True)
 class UNoise(Method):
+    """Noise all over a picture but where a given task needs to look.
+
+    A service is taught to find the task's class or mask, and frozen. A small network then makes a
+    noise map for every picture: loud where the service can do without, quiet elsewhere. The private
+    attribute is not learned from.
+
+    Parameters:
+        c: Weight of the noise: 0 adds next to none, more adds it everywhere that the service can do
+            without.
+        size: Of the network that makes the map and runs at the participant: small, medium or large.
+        loud: Standard deviation of the noise where the map is 1, for pictures in [-1, 1].
+        width: Factor on the layer sizes of the service.
+        lessons: Epochs in which the service is taught.
+        rough: Standard deviation of the loudest noise in the pictures that the service is taught
+            on; 0 shows it raw ones only.
+        epochs: Epochs in which the map is learned.
+        batch: Pictures per step.
+        lr: Learning rate of Adam for the map; it falls along a cosine.
+
+    Example:
+        >>> import privet
+        >>> data = privet.load("portraits:60", progress=False)
+        >>> method = privet.UNoise(c=0.1, size="small", width=0.05, lessons=1, epochs=1)
+        >>> release = method.fit(data, "beard", "smiling", run=privet.Run(progress=False))
+        >>> release.card["service"]["smiling"]["measure"]
+        'accuracy'
+
+    Notes:
+        Pixels that the task needs are released, also where they show the private attribute.
+    """
+
     c: float = 0.1
-    """Weight of the noise: 0 adds next to none, more adds it everywhere that the service can do
-    without."""
     size: str = "medium"
-    """Of the network that makes the map and runs at the participant: small, medium or large."""
     loud: float = 1.0
-    """Standard deviation of the noise where the map is 1, for pictures in [-1, 1]."""
     width: float = 0.5
-    """Factor on the layer sizes of the service."""
     lessons: float = 30.0
-    """Epochs in which the service is taught."""
     rough: float = 1.0
-    """Standard deviation of the loudest noise in the pictures that the service is taught on; 0
-    shows it raw ones only."""
     epochs: float = 20.0
-    """Epochs in which the map is learned."""
     batch: int = 32
     lr: float = 5e-3
-    """Adam's for the map; it falls along a cosine."""
 
-    name: ClassVar[str] = "unoise"
-    title: ClassVar[str] = "U-Noise"
-    tasks: ClassVar[Literal["none", "optional", "needed"]] = "needed"
-    modalities: ClassVar[tuple[Modality, ...]] = ("image",)
-    instead: ClassVar[str] = "its noise map is a picture's; try cloak"
-    masks: ClassVar[bool] = True
-    dial: ClassVar[str] = "c"
-    sweep: ClassVar[tuple[float, ...]] = (0.01, 0.03, 0.1, 0.3, 1.0)
-
-    def __post_init__(self) -> None:
-        if self.size not in SIZES:
-            raise unknown("size of unoise", self.size, SIZES)
-        self.within(
-            c=(0, inf),
-            loud=(1e-3, 64),
-            rough=(0, 64),
-            width=(0.01, inf),
-            lessons=(0, inf),
-            epochs=(0, inf),
-            batch=(2, inf),
-        )
-        self.within(lr=(1e-9, inf))
+    name = "unoise"
+    title = "U-Noise"
+    tasks = "needed"
+    modalities = ("image",)
+    instead = "its noise map is a picture's; try cloak"
+    masks = True
+    dial = "c"
+    sweep = (0.01, 0.03, 0.1, 0.3, 1.0)
+    choices = choices_of(size=SIZES)
+    ranges = ranges_of(c=at_least(0), loud=(1e-3, 64), rough=(0, 64))
 
     def learn(self, problem: Problem, run: Run) -> Release:
-        torch.manual_seed(self.seed)
         networks = UNoiseNetworks(problem, self)
         phases = [*networks.teach(), networks.drown()]
-        game = Game(
-            networks.modules(),
-            phases,
-            problem.feed(),
-            self.batch,
-            self.seed,
-            self.identity(problem),
-        )
-        game.play(run)
-        card = {
-            "form": "record",
-            "service": networks.judge(problem.feed("select")),
-            "history": game.history,
-        }
-        shape = tuple(problem.schema.shape)
-        settings = {"size": self.size, "loud": self.loud}
+        history = self.game(problem, networks.modules(), phases, self.batch).play(run)
+        judged = networks.judge(problem.feed("select"))
         return Release(
             problem.schema,
-            ("noise-map", settings),
+            ("noise-map", {"size": self.size, "loud": self.loud}),
             networks.veil,
-            Noise("gaussian", shape, self.loud),
-            card,
+            Noise("gaussian", tuple(problem.schema.shape), self.loud),
+            {"form": "record", "service": judged, "history": history},
         )
 
 
@@ -123,37 +114,30 @@ class UNoiseNetworks:
         # Services first: the same seed then gives the same services, whatever the size of the map's
         # network.
         self.services = list(taught) or [
-            segmentation.new_service(problem, task, method.width)
-            if task.kind == "mask"
-            else services.new_service(problem, task, method.width)
-            for task in problem.utility
+            _home(task.kind).new_service(problem, task, method.width) for task in problem.utility
         ]
         self.veil = NoiseMap(cast(Sequence[int], problem.schema.shape), method.size, method.loud)
 
     def modules(self) -> dict[str, nn.Module]:
-        return {
-            "veil": self.veil,
-            **{f"service {place}": service.module for place, service in enumerate(self.services)},
-        }
+        services = {f"service {place}": one.module for place, one in enumerate(self.services)}
+        return {"veil": self.veil, **services}
 
     def teach(self) -> list[Phase]:
         """One phase per service."""
-        lessons = [
-            segmentation.teaching_phase if one.attribute.kind == "mask" else services.teaching_phase
-            for one in self.services
-        ]
         phases = [
-            teach(one, self.method.lessons)
-            for teach, one in zip(lessons, self.services, strict=True)
+            _home(one.attribute.kind).teaching_phase(one, self.method.lessons)
+            for one in self.services
         ]
         return [hardened(phase, self.method.rough) for phase in phases]
 
     def drown(self) -> Phase:
+        """The phase in which the map is learned."""
+        player = Player("veil", self.veil, self.serve, self.method.lr)
         return Phase(
             "learning where noise may be",
             self.method.epochs,
-            [Player("veil", self.veil, self.serve, self.method.lr)],
-            schedule=segmentation.cooling,
+            [player],
+            schedule=segmentation.cosine,
             steady=True,
         )
 
@@ -163,13 +147,12 @@ class UNoiseNetworks:
         logits = self.veil.logits(x)
         share = torch.sigmoid(logits)
         z = self.veil.drown(x, share, torch.randn_like(x))
-        lost = torch.stack(
-            [loss_of(one, one(z), batch.labels[one.attribute.name]) for one in self.services]
-        ).mean()
-        loss = lost - self.method.c * F.logsigmoid(logits).mean()
+        losses = [service_loss(one, z, batch.labels[one.attribute.name]) for one in self.services]
+        lost = torch.stack(losses).mean()
+        quiet = (share < QUIET).float().mean()
         return Move(
-            loss,
-            {"service loss": lost, "mean map": share.mean(), "kept": (share < KEPT).float().mean()},
+            lost - self.method.c * F.logsigmoid(logits).mean(),
+            {"service loss": lost, "mean map": share.mean(), "kept": quiet},
         )
 
     @torch.inference_mode()
@@ -177,34 +160,29 @@ class UNoiseNetworks:
         """How well the services do on raw and on released pictures of people nobody learned from,
         and how much noise there is."""
         self.veil.eval()
-        rows: dict[str, list[Tensor]] = {}
-        for batch in feed.batches(
-            np.array_split(np.arange(len(feed)), max(1, len(feed) // self.method.batch))
-        ):
+        rows: defaultdict[str, list[Tensor]] = defaultdict(list)
+        index = np.array_split(np.arange(len(feed)), max(1, len(feed) // self.method.batch))
+        for batch in feed.batches(index):
             x = prepare(batch.x)
             share = self.veil.map(x)
             z = self.veil.drown(x, share, torch.randn_like(x))
-            rows.setdefault("map", []).append(share.mean((1, 2, 3)))
-            rows.setdefault("kept", []).append((share < KEPT).float().mean((1, 2, 3)))
+            rows["map"].append(share.mean((1, 2, 3)))
+            rows["kept"].append((share < QUIET).float().mean((1, 2, 3)))
             for place, one in enumerate(self.services):
                 truth = batch.labels[one.attribute.name]
-                rows.setdefault(f"raw {place}", []).append(score_of(one, one(x), truth))
-                rows.setdefault(f"released {place}", []).append(score_of(one, one(z), truth))
+                rows[f"raw {place}"].append(score_of(one, one(x), truth))
+                rows[f"released {place}"].append(score_of(one, one(z), truth))
         mean = {name: float(torch.cat(parts).nanmean()) for name, parts in rows.items()}
-        said: dict[str, Any] = {
-            "part": "select",
-            "n": len(feed),
-            "mean map": mean["map"],
-            "share of pixels kept": mean["kept"],
-        }
-        for place, one in enumerate(self.services):
-            measure = "dice" if one.attribute.kind == "mask" else "accuracy"
-            said[one.attribute.name] = {
-                "measure": measure,
+        services = {
+            one.attribute.name: {
+                "measure": "dice" if one.attribute.kind == "mask" else "accuracy",
                 "raw": mean[f"raw {place}"],
                 "released": mean[f"released {place}"],
             }
-        return said
+            for place, one in enumerate(self.services)
+        }
+        noise = {"mean map": mean["map"], "share of pixels kept": mean["kept"]}
+        return {"part": "select", "n": len(feed), **noise, **services}
 
 
 def hardened(phase: Phase, rough: float) -> Phase:
@@ -214,15 +192,13 @@ def hardened(phase: Phase, rough: float) -> Phase:
     every pixel seems needed.
     """
 
-    def seen(player: Player) -> Player:
-        return replace(
-            player,
-            objective=lambda batch: player.objective(
-                Batch(patchy(prepare(batch.x), rough), batch.labels)
-            ),
-        )
+    def on_noisy(player: Player) -> Player:
+        def objective(batch: Batch) -> Move:
+            return player.objective(Batch(patchy(prepare(batch.x), rough), batch.labels))
 
-    return replace(phase, players=[seen(player) for player in phase.players]) if rough else phase
+        return replace(player, objective=objective)
+
+    return replace(phase, players=[*map(on_noisy, phase.players)]) if rough else phase
 
 
 def patchy(x: Tensor, rough: float) -> Tensor:
@@ -234,18 +210,20 @@ def patchy(x: Tensor, rough: float) -> Tensor:
     return x + rough * loudness * torch.randn_like(x)
 
 
-def loss_of(service: Service, scores: Tensor, truth: Tensor) -> Tensor:
+def _home(kind: str) -> Any:
+    """The module that makes and teaches services of masks or of classes."""
+    return segmentation if kind == "mask" else service
+
+
+def service_loss(one: Service, z: Tensor, truth: Tensor) -> Tensor:
     """What a service loses on a batch; records without a label count nothing."""
-    if service.attribute.kind == "mask":
-        return segmentation.mask_loss(scores, truth)
-    return F.cross_entropy(scores, truth, ignore_index=-1, reduction="sum") / (
-        truth >= 0
-    ).sum().clamp(min=1)
+    loss = segmentation.mask_loss if one.attribute.kind == "mask" else cross_entropy
+    return loss(one(z), truth)
 
 
-def score_of(service: Service, scores: Tensor, truth: Tensor) -> Tensor:
+def score_of(one: Service, scores: Tensor, truth: Tensor) -> Tensor:
     """Per picture: Dice of a mask, or whether the class is right; nan where the label is
     missing."""
-    if service.attribute.kind == "mask":
+    if one.attribute.kind == "mask":
         return segmentation.dice(scores.squeeze(1) > 0, truth)
     return torch.where(truth >= 0, (scores.argmax(1) == truth).float(), torch.nan)

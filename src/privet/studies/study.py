@@ -64,7 +64,7 @@ class Variant:
             f"{key}={str(value).lower() if isinstance(value, bool) else value}"
             for key, value in self.settings
         ]
-        return kind.from_words(words, budget=budget, seed=seed)
+        return kind.parse(words, budget=budget, seed=seed)
 
 
 @dataclass(frozen=True)

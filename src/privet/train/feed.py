@@ -122,6 +122,11 @@ class Feed:
             else x.to(self.device)
         )
 
+    def in_order(self, size: int = 512) -> Iterator[Batch]:
+        """Batches of all records, in their order."""
+        starts = range(0, len(self), size)
+        return self.batches(np.arange(at, min(at + size, len(self))) for at in starts)
+
     def batches(self, indices: Iterable[Array | Positions]) -> Iterator[Batch]:
         """One batch per index; read ahead in a thread where records come from disk."""
         if self.resident is not None:

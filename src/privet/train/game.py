@@ -150,7 +150,8 @@ class Game:
         self.history: list[dict[str, Any]] = []
         """One row per epoch: the phase, the epoch, and every figure's running mean."""
 
-    def play(self, run: Run) -> None:
+    def play(self, run: Run) -> list[dict[str, Any]]:
+        """Play all phases; gives the history."""
         for module in self.modules.values():
             place(module, self.feed.device).train()
         start_phase, start_round, tensors = self._resume(run)
@@ -167,6 +168,7 @@ class Game:
                     run,
                 )
         parallel.agree(self.modules)
+        return self.history
 
     def _play_phase(self, number: int, start: int, tensors: Mapping[str, Tensor], run: Run) -> None:
         phase = self.phases[number]
