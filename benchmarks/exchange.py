@@ -42,7 +42,7 @@ from rubbish import malformed
 from world import Server, binaries, port, postgres, settle, world
 
 from privet.core.progress import console
-from privet.exchange.collector.store import Store, engine
+from privet.exchange.collector.database import Database, make_engine
 
 GOAL = 0.6
 
@@ -130,7 +130,7 @@ def _say(line: str) -> None:
 
 def _load(folder: Path, db: str | None, options: argparse.Namespace) -> dict[str, Any]:
     made = world(size=SIZE)
-    store = Store(db or f"sqlite:///{folder / 'ours' / 'collector.db'}")
+    store = Database(db or f"sqlite:///{folder / 'ours' / 'collector.db'}")
     (folder / "ours").mkdir()
     store.upgrade()
     settle(made, store, folder / "ours" / "blobs")
@@ -200,7 +200,7 @@ def bare(options: argparse.Namespace) -> bool:
         sa.Column("id", sa.String(32), primary_key=True),
         sa.Column("size", sa.Integer),
     )
-    where = engine(options.db)
+    where = make_engine(options.db)
     rows.metadata.create_all(where)
     app = FastAPI()
 
@@ -242,7 +242,7 @@ def fuzz(options: argparse.Namespace) -> bool:
     with tempfile.TemporaryDirectory(prefix="privet-fuzz-") as place:
         folder = Path(place) / "collector"
         folder.mkdir()
-        store = Store(f"sqlite:///{folder / 'collector.db'}")
+        store = Database(f"sqlite:///{folder / 'collector.db'}")
         store.upgrade()
         campaigns = [world("open"), world("sealed")]
         for made in campaigns:
@@ -267,7 +267,7 @@ def fuzz(options: argparse.Namespace) -> bool:
         started = time.perf_counter()
         asyncio.run(crowd())
         seconds = time.perf_counter() - started
-        stored = sum(len(store.rows(made.id, 0, 10)) for made in campaigns)
+        stored = sum(len(store.submissions(made.id, 0, 10)) for made in campaigns)
         blobs = sum(path.parent.name != "parts" for path in (folder / "blobs").glob("*/*"))
         ended = server.stop()
     found = {

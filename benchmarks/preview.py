@@ -83,12 +83,12 @@ def preview(options: argparse.Namespace) -> bool:
         with site(folder, built(folder / "pages")) as running:
             started = play.chromium.launch(executable_path=CHROMIUM, args=[*QUIET, *CAMERA])
             for name, release in releases.items():
-                wishes = campaigns.Wishes(name, "To measure.", "Nobody")
+                terms = campaigns.Terms(name, "To measure.", "Nobody")
                 made = campaigns.create(
                     running.url,
                     release,
                     folder / f"of-{name}",
-                    wishes,
+                    terms,
                     running.operator,
                     folder / "owner.key",
                 )

@@ -27,9 +27,9 @@ from privet.data.portraits.source import portraits
 from privet.exchange.collector.app import create_app
 from privet.exchange.collector.blobs import open_blobs
 from privet.exchange.collector.collector import Collector
+from privet.exchange.collector.database import Database
 from privet.exchange.collector.limits import Limits
-from privet.exchange.collector.store import Store
-from privet.exchange.collector.watch import Watch
+from privet.exchange.collector.monitor import Monitor
 from privet.exchange.owner import campaigns
 from privet.methods.hedge import Hedge
 
@@ -73,12 +73,16 @@ class Site:
 
 @contextlib.contextmanager
 def site(folder: Path, pages: Path) -> Iterator[Site]:
-    store = Store(f"sqlite:///{folder / 'collector.db'}")
+    store = Database(f"sqlite:///{folder / 'collector.db'}")
     store.upgrade()
     collector = Collector(
-        store, open_blobs(str(folder / "blobs")), Watch(io.StringIO()), Limits(rate=0), pages=pages
+        store,
+        open_blobs(str(folder / "blobs")),
+        Monitor(io.StringIO()),
+        Limits(rate=0),
+        pages=pages,
     )
-    operator = store.first_operator(again=True)
+    operator = store.operator_token(replace=True)
     assert operator is not None
     number = port()
     found = Site(f"http://127.0.0.1:{number}", operator, collector)
@@ -212,7 +216,7 @@ class Setting:
 
     site: Site
     release: Path
-    campaign: campaigns.Folder
+    campaign: campaigns.CampaignFolder
     photo: Path
     folder: Path
 
@@ -232,7 +236,7 @@ def settle(folder: Path) -> Iterator[Setting]:
     place[1], place[2], place[3], place[4] = "N", (52.0, 31.0, 12.0), "E", (13.0, 24.0, 18.0)
     picture.save(photo, exif=exif, quality=95)
     with site(folder, built(folder / "pages")) as running:
-        wishes = campaigns.Wishes(
+        terms = campaigns.Terms(
             "<b>Hats</b>",
             "To <script>alert(1)</script> learn.",
             "Lab X",
@@ -244,7 +248,7 @@ def settle(folder: Path) -> Iterator[Setting]:
             running.url,
             folder / "release",
             folder / "mine",
-            wishes,
+            terms,
             running.operator,
             folder / "owner.key",
             decoder=decoder(folder / "decoder.onnx", DIMS, (3, 48, 48)),

@@ -22,9 +22,9 @@ from world import Postgres, World, bearer, binaries, headers, postgres
 from privet.exchange.collector.app import create_app
 from privet.exchange.collector.blobs import open_blobs
 from privet.exchange.collector.collector import PAGES, Collector
+from privet.exchange.collector.database import Database
 from privet.exchange.collector.limits import Limits
-from privet.exchange.collector.store import Store
-from privet.exchange.collector.watch import Watch
+from privet.exchange.collector.monitor import Monitor
 from privet.exchange.protocol.client import Client
 
 
@@ -57,7 +57,7 @@ class Running:
     def settle(self, made: World) -> str:
         """Open a campaign; its owner's token."""
         owner = bearer(self.operator)
-        for name, content in made.manifest.release.all().items():
+        for name, content in made.manifest.release.hashes().items():
             assert (
                 self.http.put(
                     f"/v1/parts/{content}", content=made.parts[name], headers=owner
@@ -97,7 +97,7 @@ class Running:
     def stored(self, made: World) -> tuple[int, int]:
         """Rows and blobs of a campaign."""
         blobs = list((self.folder / "blobs" / made.id).glob("*"))
-        return len(self.collector.store.rows(made.id, 0, 100_000)), len(blobs)
+        return len(self.collector.database.submissions(made.id, 0, 100_000)), len(blobs)
 
     def client(self, url: str, token: str | None = None) -> Client:
         """What owners and participants use, connected to this collector without a network."""
@@ -115,17 +115,17 @@ def begin(
     pages: Path = PAGES,
 ) -> Running:
     folder.mkdir()
-    store = Store(db or f"sqlite:///{folder / 'collector.db'}")
+    store = Database(db or f"sqlite:///{folder / 'collector.db'}")
     store.upgrade()
     log = io.StringIO()
     collector = Collector(
         store,
         open_blobs(blobs or str(folder / "blobs")),
-        Watch(log),
+        Monitor(log),
         limits or Limits(rate=0),
         pages=pages,
     )
-    operator = store.first_operator(again=True)
+    operator = store.operator_token(replace=True)
     assert operator is not None
     http = TestClient(create_app(collector), base_url="http://127.0.0.1")
     http.__enter__()

@@ -15,7 +15,7 @@ from typing import Any
 
 from world import Server, World, headers, settle, world
 
-from privet.exchange.collector.store import Store
+from privet.exchange.collector.database import Database
 
 SIZE = 896
 """Numbers of a record: sealed, 4,144 bytes."""
@@ -90,7 +90,7 @@ def killed(
     made = world(size=SIZE)
     place = folder / "collector"
     place.mkdir()
-    store = Store(db or f"sqlite:///{place / 'collector.db'}")
+    store = Database(db or f"sqlite:///{place / 'collector.db'}")
     store.upgrade()
     settle(made, store, place / "blobs")
     server = Server(place, db).start()
@@ -144,7 +144,7 @@ def killed(
     # The last stop is a kill too: what the next start finds is what the sweep has to settle.
     server.stop(signal.SIGKILL)
     server.start()
-    stored = store.rows(made.id, 0, 10 * records)
+    stored = store.submissions(made.id, 0, 10 * records)
     rows, named, blobs = (
         Counter(row.id for row in stored),
         {row.blob for row in stored},

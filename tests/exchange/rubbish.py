@@ -64,7 +64,7 @@ def _wrapped(made: World, about: object, data: bytes) -> bytes:
 
 
 def _about(made: World, name: str) -> dict[str, object]:
-    size = made.manifest.expect.most
+    size = made.manifest.expect.max_numbers
     return {
         "campaign": made.id,
         "release": made.manifest.release.card,
@@ -203,6 +203,6 @@ def _empty(made: World, name: str, dice: random.Random) -> Request:
 
 def _picture(made: World, name: str, dice: random.Random) -> Request:
     """Raw records in a right envelope."""
-    size = made.manifest.expect.most
+    size = made.manifest.expect.max_numbers
     raw = np.array([dice.randrange(256) for _ in range(size)], dtype=np.float32)
     return made.plain(name, dice.choice([raw, raw / 255, raw / 127.5 - 1]).astype(np.float32)), {}

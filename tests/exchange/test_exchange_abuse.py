@@ -12,7 +12,7 @@ from rubbish import malformed
 from world import Server, settle, world
 
 from conftest import Running
-from privet.exchange.collector.store import Store
+from privet.exchange.collector.database import Database
 
 FUZZ = 2000
 
@@ -69,9 +69,9 @@ def test_what_the_document_says_is_what_happens(tmp_path: Path) -> None:
         response_schema_conformance,
     ]
     made = world("open")
-    store = Store(f"sqlite:///{tmp_path / 'collector.db'}")
+    store = Database(f"sqlite:///{tmp_path / 'collector.db'}")
     store.upgrade()
-    owner, operator = settle(made, store, tmp_path / "blobs"), store.first_operator()
+    owner, operator = settle(made, store, tmp_path / "blobs"), store.operator_token()
     server = Server(tmp_path).start()
     asked: Counter[str] = Counter()
     try:
@@ -82,7 +82,7 @@ def test_what_the_document_says_is_what_happens(tmp_path: Path) -> None:
     finally:
         assert server.stop() == 0, "it stays up until it is told to stop"
     assert len(asked) >= 12 and sum(asked.values()) >= 300
-    assert store.rows(made.id, 0, 10) == []
+    assert store.submissions(made.id, 0, 10) == []
 
 
 def _try(

@@ -16,8 +16,9 @@ from world import KEYS, bearer, world
 from conftest import Running, Start
 from privet.exchange.collector.blobs import Blob, Disk, blob_name
 from privet.exchange.collector.commits import Offer
+from privet.exchange.collector.database import Database
 from privet.exchange.collector.retention import sweep
-from privet.exchange.collector.store import Store
+from privet.exchange.protocol.messages import read_frames
 
 
 def test_without_room_nothing_is_acknowledged_and_nothing_is_left(
@@ -26,11 +27,11 @@ def test_without_room_nothing_is_acknowledged_and_nothing_is_left(
     made = world()
     collector.settle(made)
 
-    def full(_handle: int, _content: bytes) -> None:
+    def full(_handle: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr("privet.exchange.collector.blobs._write_all", full)
+        broken.setattr(os, "fsync", full)
         answer = collector.submit(made, KEYS[0])
         assert answer.status_code == 507 and answer.headers["retry-after"]
         assert collector.stored(made) == (0, 0)
@@ -57,7 +58,7 @@ def test_a_commit_that_fails_is_not_acknowledged_and_can_be_tried_again(
     collector.settle(made)
     content = made.body(KEYS[0], made.record())
 
-    def away(_self: Any, _offers: Any) -> None:
+    def away(*_: Any) -> None:
         raise OperationalError("COMMIT", {}, Exception("server closed the connection unexpectedly"))
 
     with monkeypatch.context() as broken:
@@ -67,7 +68,7 @@ def test_a_commit_that_fails_is_not_acknowledged_and_can_be_tried_again(
     assert collector.stored(made) == (0, 1), "its blob stays: the commit may have happened"
     assert collector.submit(made, KEYS[0], content).status_code == 201
     parts = collector.collector
-    assert sweep(parts.store, parts.blobs, parts.watch, older=0) == 1
+    assert sweep(parts.database, parts.blobs, parts.monitor, older=0) == 1
     assert collector.stored(made) == (1, 1)
 
 
@@ -80,15 +81,15 @@ def test_one_bad_record_does_not_spoil_the_batch_of_another_server(
     collector.settle(made)
     collector.submit(made, KEYS[0])
     commits = collector.collector.commits
-    known = commits._known_answers
+    decide = commits._decide
     calls = 0
 
-    def late(offers: Any) -> Any:
+    def late(offers: Any, new: Any) -> Any:
         nonlocal calls
         calls += 1
-        return [None] * len(offers) if calls == 1 else known(offers)
+        return [new] * len(offers) if calls == 1 else decide(offers, new)
 
-    monkeypatch.setattr(commits, "_known_answers", late)
+    monkeypatch.setattr(commits, "_decide", late)
     offers = []
     for key in KEYS[:3]:
         content = made.body(key, made.record(5))
@@ -117,11 +118,12 @@ def test_a_damaged_blob_is_noticed(collector: Running) -> None:
     [path] = (collector.folder / "blobs" / made.id).glob("*")
     path.write_bytes(path.read_bytes()[:-1] + b"\0\0")
     page = collector.http.get(f"/v1/campaigns/{made.id}/records", headers=bearer(owner))
-    assert b'"damaged": true' in page.content
+    [(header, _)] = read_frames(page.content)
+    assert header.damaged
 
 
 def test_sqlite_syncs_every_commit_and_overwrites_what_it_deletes(tmp_path: Path) -> None:
-    store = Store(f"sqlite:///{tmp_path / 'a.db'}")
+    store = Database(f"sqlite:///{tmp_path / 'a.db'}")
     with store.engine.connect() as connection:
         found = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
@@ -147,9 +149,9 @@ def test_blobs_and_folders_are_synced_before_a_row_is_committed(
         events.append("rename")
         return rename(self, target)
 
-    def inserted(offers: Any) -> Any:
+    def inserted(offers: Any, received: int) -> None:
         events.append("row")
-        return insert(offers)
+        insert(offers, received)
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "rename", renamed)

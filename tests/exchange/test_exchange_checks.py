@@ -16,13 +16,13 @@ from privet.exchange.protocol.checks import (
     check_open,
     check_record,
     check_sealed,
-    spread,
+    noise_probability,
 )
-from privet.exchange.protocol.envelope import STEP as HEADER
-from privet.exchange.protocol.manifest import Expect
+from privet.exchange.protocol.envelope import HEADER_STEP as HEADER
+from privet.exchange.protocol.manifest import ExpectedRecord
 
-NOISY = Expect(shape=[512], low=-1.0, high=1.0, law="gaussian", scale=SIGMA, step=STEP)
-PICTURE = Expect(shape=[3, 16, 16])
+NOISY = ExpectedRecord(shape=[512], low=-1.0, high=1.0, law="gaussian", scale=SIGMA, step=STEP)
+PICTURE = ExpectedRecord(shape=[3, 16, 16])
 
 
 def grid(z: np.ndarray) -> np.ndarray:
@@ -80,7 +80,7 @@ def test_the_test_of_spread_keeps_its_false_alarm(law: str) -> None:
     rng = np.random.default_rng(0)
     draw = rng.standard_normal if law == "gaussian" else lambda size: rng.laplace(size=size)
     for code in (0.0, np.linspace(-1, 1, 64)):
-        p = np.array([spread(law, code + draw(64)) for _ in range(2000)])
+        p = np.array([noise_probability(law, code + draw(64)) for _ in range(2000)])
         assert np.mean(p < 0.05) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 2000)
 
 
@@ -99,7 +99,7 @@ def test_raw_pictures_are_refused_however_they_are_scaled(scale) -> None:
     x = np.random.default_rng(0).integers(0, 256, (3, 16, 16)).astype(np.float32)
     with pytest.raises(PrivetError, match="raw picture"):
         check_record(PICTURE, scale(x).astype(np.float32))
-    noisy = Expect(shape=[3, 16, 16], law="gaussian", scale=SIGMA, step=STEP)
+    noisy = ExpectedRecord(shape=[3, 16, 16], law="gaussian", scale=SIGMA, step=STEP)
     with pytest.raises(PrivetError):
         check_record(noisy, scale(x).astype(np.float32))
 
@@ -123,7 +123,7 @@ def test_only_the_releases_shape(shape: tuple[int, ...]) -> None:
 
 
 def test_a_free_axis_is_free_up_to_the_longest() -> None:
-    expect = Expect(shape=[None, 4], longest=10)
+    expect = ExpectedRecord(shape=[None, 4], longest=10)
     rng = np.random.default_rng(0)
     check_record(expect, rng.standard_normal((10, 4)).astype(np.float32))
     with pytest.raises(PrivetError, match="shape"):

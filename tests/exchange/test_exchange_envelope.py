@@ -10,8 +10,8 @@ from hypothesis.extra import numpy as arrays
 from world import world
 
 from privet.core.errors import PrivetError
-from privet.exchange.protocol.envelope import MAGIC, Envelope, most_bytes, padded, unpack
-from privet.exchange.protocol.manifest import Expect
+from privet.exchange.protocol.envelope import MAGIC, Envelope, max_bytes, padded, unpack
+from privet.exchange.protocol.manifest import ExpectedRecord
 
 SHAPES = arrays.array_shapes(min_dims=1, max_dims=4, max_side=6)
 FLOATS = arrays.arrays(
@@ -27,12 +27,12 @@ LABELS = st.dictionaries(
 @given(FLOATS, LABELS, st.booleans())
 def test_a_record_survives_the_way(z: np.ndarray, labels: dict, free: bool) -> None:
     shape = [None if free and k == 0 else size for k, size in enumerate(z.shape)]
-    expect = Expect(shape=shape, longest=max(z.shape[0], 1))
+    expect = ExpectedRecord(shape=shape, longest=max(z.shape[0], 1))
     content = Envelope("c", "r", "s", labels, z).pack(expect)
     got = unpack(content)
     assert (got.campaign, got.release, got.submission, got.labels) == ("c", "r", "s", labels)
     assert np.array_equal(got.z, z) and got.z.dtype == np.float32
-    assert len(content) <= most_bytes(expect, sealed=False)
+    assert len(content) <= max_bytes(expect, sealed=False)
 
 
 def test_the_length_does_not_tell_the_answer() -> None:
@@ -44,7 +44,7 @@ def test_the_length_does_not_tell_the_answer() -> None:
 
 
 def test_the_length_of_a_text_is_told_roughly() -> None:
-    expect = Expect(shape=[None, 8], longest=64)
+    expect = ExpectedRecord(shape=[None, 8], longest=64)
     lengths = {
         len(Envelope("c", "r", "s", {}, np.zeros((n, 8), np.float32)).pack(expect))
         for n in range(1, 65)

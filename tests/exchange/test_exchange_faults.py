@@ -22,15 +22,15 @@ from crowd import killed
 from world import Postgres, Server, World, headers, settle, world
 
 from privet.exchange.collector.blobs import Blob, Disk, blob_name
-from privet.exchange.collector.commits import Commits, Offer, Receipt, Refused
-from privet.exchange.collector.store import Store
+from privet.exchange.collector.commits import Commits, Offer, Refused, Stored
+from privet.exchange.collector.database import Database
 
 pytestmark = pytest.mark.system
 
 
-def prepared(folder: Path, db: str | None = None, size: int = 16) -> tuple[World, Store]:
+def prepared(folder: Path, db: str | None = None, size: int = 16) -> tuple[World, Database]:
     folder.mkdir(exist_ok=True)
-    store = Store(db or f"sqlite:///{folder / 'collector.db'}")
+    store = Database(db or f"sqlite:///{folder / 'collector.db'}")
     store.upgrade()
     made = world(size=size)
     settle(made, store, folder / "blobs")
@@ -79,7 +79,7 @@ def test_orphans_of_a_crash_are_swept_at_the_next_start(tmp_path: Path) -> None:
     (place / ("." + "e" * 64)).write_bytes(b"half writ")
     server.start()
     assert [path.name for path in place.iterdir()] == [
-        row.blob for row in store.rows(made.id, 0, 10)
+        row.blob for row in store.submissions(made.id, 0, 10)
     ]
     assert server.stop() == 0
 
@@ -109,7 +109,7 @@ def test_told_to_stop_it_finishes_what_it_has_begun(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert answers.count(201) >= 20
-    assert len(store.rows(made.id, 0, 100)) == answers.count(201), (
+    assert len(store.submissions(made.id, 0, 100)) == answers.count(201), (
         "no answer, no row; no row, no answer"
     )
 
@@ -138,7 +138,7 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path) -> None:
         if statuses[-1] != 201:
             break
     assert statuses[-1] == 507 and set(statuses[:-1]) == {201}
-    stored = len(store.rows(made.id, 0, 1000))
+    stored = len(store.submissions(made.id, 0, 1000))
     assert stored == len(statuses) - 1
     secret = urllib.request.Request(
         f"{server.url}/v1/campaigns/{made.id}/submissions/{'0' * 32}",
@@ -153,7 +153,7 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path) -> None:
 
 def test_a_full_database_refuses_and_does_not_acknowledge(tmp_path: Path) -> None:
     made, store = prepared(tmp_path)
-    collector = Store(f"sqlite:///{tmp_path / 'collector.db'}")
+    collector = Database(f"sqlite:///{tmp_path / 'collector.db'}")
     with collector.engine.connect() as connection:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
     sa.event.listen(
@@ -182,8 +182,8 @@ def test_a_full_database_refuses_and_does_not_acknowledge(tmp_path: Path) -> Non
         if isinstance(answers[-1], Refused):
             break
     assert isinstance(answers[-1], Refused) and answers[-1].status == 507
-    assert len(store.rows(made.id, 0, 1000)) == sum(
-        isinstance(answer, Receipt) for answer in answers
+    assert len(store.submissions(made.id, 0, 1000)) == sum(
+        isinstance(answer, Stored) for answer in answers
     )
 
 
@@ -202,7 +202,7 @@ def test_a_database_that_goes_away_and_comes_back(tmp_path: Path, database: Post
     finally:
         database.start()
     assert send(server, made, "1" * 32, content)[0] == 201
-    assert {row.id for row in store.rows(made.id, 0, 10)} == {"0" * 32, "1" * 32}
+    assert {row.id for row in store.submissions(made.id, 0, 10)} == {"0" * 32, "1" * 32}
     assert server.stop() == 0
     store.engine.dispose()
 

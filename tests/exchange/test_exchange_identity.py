@@ -16,10 +16,10 @@ from privet.core.errors import PrivetError
 from privet.exchange.collector.app import create_app
 from privet.exchange.collector.blobs import Disk
 from privet.exchange.collector.collector import Collector
+from privet.exchange.collector.database import Database
+from privet.exchange.collector.monitor import Monitor
 from privet.exchange.collector.retention import sweep, tidy
-from privet.exchange.collector.serve import serve
-from privet.exchange.collector.store import Store
-from privet.exchange.collector.watch import Watch
+from privet.exchange.collector.serve import Address, serve
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,9 @@ class Stopped:
 
     def collector(self, db: str | None = None) -> Collector:
         return Collector(
-            Store(db or f"sqlite:///{self.db}"), Disk(self.folder / "blobs"), Watch(io.StringIO())
+            Database(db or f"sqlite:///{self.db}"),
+            Disk(self.folder / "blobs"),
+            Monitor(io.StringIO()),
         )
 
     def gives_all(self, db: str | None = None) -> bool:
@@ -74,11 +76,11 @@ def test_without_its_database_a_collector_does_not_start_and_deletes_nothing(
     files = stopped.files()
     stopped.db.rename(tmp_path / "aside.db")
     with pytest.raises(PrivetError, match="nothing was deleted"):
-        serve(stopped.folder, port=port())
+        serve(stopped.folder, Address(port=port()))
     assert not stopped.db.exists() and not (stopped.folder / "operator.token").exists(), (
         "nothing is made, too"
     )
-    new = Store(f"sqlite:///{stopped.db}")
+    new = Database(f"sqlite:///{stopped.db}")
     new.upgrade()
     new.engine.dispose()
     collector = stopped.collector()
@@ -103,14 +105,14 @@ def test_the_database_of_another_collector_sweeps_nothing(
         if kind == "sqlite"
         else request.getfixturevalue("database").url
     )
-    Store(other).upgrade()
+    Database(other).upgrade()
     (stopped.folder / "blobs" / "identity").unlink()
     for _ in range(2):
         collector = stopped.collector(other)
         with pytest.raises(PrivetError, match="do not belong to the database"):
             collector.start()
-        tidy(collector.store, collector.blobs, collector.watch)
-        assert sweep(collector.store, collector.blobs, collector.watch, older=0) == 0
+        tidy(collector.database, collector.blobs, collector.monitor)
+        assert sweep(collector.database, collector.blobs, collector.monitor, older=0) == 0
         collector.blobs.close()
     assert stopped.gives_all() and len(stopped.files()) == len(files)
 
@@ -118,7 +120,7 @@ def test_the_database_of_another_collector_sweeps_nothing(
 def test_a_collector_from_before_there_were_identities_starts(tmp_path: Path) -> None:
     stopped = _stopped(tmp_path / "collector")
     (stopped.folder / "blobs" / "identity").unlink()
-    store = Store(f"sqlite:///{stopped.db}")
+    store = Database(f"sqlite:///{stopped.db}")
     with store.engine.begin() as connection:
         connection.execute(sa.text("DROP TABLE identity"))
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))

@@ -11,12 +11,12 @@ from world import world
 
 from privet.core.errors import PrivetError
 from privet.exchange.protocol import seal
-from privet.exchange.protocol.manifest import Label, campaign_id, check_card, read
+from privet.exchange.protocol.manifest import Label, campaign_id, check_card, read_manifest
 
 
 def test_a_manifest_survives_the_way() -> None:
     made = world()
-    assert read(made.text, made.signature, made.id) == made.manifest
+    assert read_manifest(made.text, made.signature, made.id) == made.manifest
 
 
 def test_any_changed_character_is_refused() -> None:
@@ -24,15 +24,15 @@ def test_any_changed_character_is_refused() -> None:
     for k in range(0, len(made.text), 37):
         changed = made.text[:k] + ("0" if made.text[k] != "0" else "1") + made.text[k + 1 :]
         with pytest.raises(PrivetError):
-            read(changed, made.signature)
+            read_manifest(changed, made.signature)
         with pytest.raises(PrivetError, match="not the one that the link names"):
-            read(changed, made.signature, made.id)
+            read_manifest(changed, made.signature, made.id)
 
 
 def test_somebody_elses_signature_on_the_same_link_is_refused() -> None:
     made = world()
     with pytest.raises(PrivetError, match="signature is wrong"):
-        read(made.text, seal.sign(made.text.encode(), seal.signing_key()), made.id)
+        read_manifest(made.text, seal.sign(made.text.encode(), seal.signing_key()), made.id)
 
 
 def test_another_owner_means_another_link() -> None:
@@ -42,7 +42,9 @@ def test_another_owner_means_another_link() -> None:
     about = json.loads(made.text)
     about["signing_key"] = seal.verify_key(thief)
     text = json.dumps(about, sort_keys=True, separators=(",", ":"))
-    assert read(text, seal.sign(text.encode(), thief)).signing_key == seal.verify_key(thief)
+    assert read_manifest(text, seal.sign(text.encode(), thief)).signing_key == seal.verify_key(
+        thief
+    )
     assert campaign_id(text) != made.id
 
 
@@ -96,7 +98,7 @@ def test_what_cannot_be_meant_is_refused(changed: dict[str, Any]) -> None:
 def test_html_is_text() -> None:
     html = "<img src=x onerror=alert(1)>"
     made = world(title=html)
-    assert read(made.text, made.signature).title == html
+    assert read_manifest(made.text, made.signature).title == html
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_html_is_text() -> None:
 )
 def test_rubbish_gets_a_sentence(text: str) -> None:
     with pytest.raises(PrivetError):
-        read(text, "x")
+        read_manifest(text, "x")
 
 
 def test_a_manifest_and_its_card_must_agree() -> None:

@@ -12,8 +12,9 @@ from world import KEYS, bearer, headers, world
 
 from conftest import Running
 from privet.exchange.collector.blobs import Blob, Disk
+from privet.exchange.collector.database import DAY_MS
 from privet.exchange.collector.retention import expire, sweep, tidy
-from privet.exchange.collector.store import DAY, now
+from privet.exchange.collector.tokens import now
 
 # Submissions
 
@@ -28,7 +29,7 @@ def test_a_record_is_on_disk_and_in_a_row_when_it_is_acknowledged(
     answer = collector.submit(made, KEYS[0], content)
     assert answer.status_code == 201
     assert answer.json()["sha256"] == hashlib.sha256(content).hexdigest()
-    [row] = collector.collector.store.rows(made.id, 0, 10)
+    [row] = collector.collector.database.submissions(made.id, 0, 10)
     assert row.id == KEYS[0]
     assert (collector.folder / "blobs" / made.id / row.blob).read_bytes() == content
 
@@ -222,13 +223,10 @@ def test_records_leave_when_their_time_is_over_and_not_before(collector: Running
     made = world(retention_days=3)
     owner = collector.settle(made)
     collector.submit(made, KEYS[0])
-    store, blobs, watch = (
-        collector.collector.store,
-        collector.collector.blobs,
-        collector.collector.watch,
-    )
-    assert expire(store, blobs, watch, now() + 3 * DAY - 60_000) == 0
-    assert tidy(store, blobs, watch, now() + 3 * DAY + 60_000) == 1
+    parts = collector.collector
+    for minutes, many in ((-1, 0), (1, 1)):
+        at = now() + 3 * DAY_MS + minutes * 60_000
+        assert expire(parts.database, parts.blobs, parts.monitor, at) == many
     assert collector.stored(made) == (0, 0)
     [gone] = collector.http.get(f"/v1/campaigns/{made.id}/gone", headers=bearer(owner)).json()
     assert (gone["id"], gone["reason"]) == (KEYS[0], "retention")
@@ -241,8 +239,8 @@ def test_the_sweep_takes_orphans_and_leaves_the_rest(collector: Running) -> None
     parts = collector.collector
     parts.blobs.put(Blob(made.id, "f" * 64), b"nobody's")
     parts.blobs.put(Blob("0" * 32, "e" * 64), b"of no campaign")
-    assert sweep(parts.store, parts.blobs, parts.watch, older=3600) == 0
-    assert sweep(parts.store, parts.blobs, parts.watch, older=0) == 2
+    assert sweep(parts.database, parts.blobs, parts.monitor, older=3600) == 0
+    assert sweep(parts.database, parts.blobs, parts.monitor, older=0) == 2
     assert collector.stored(made) == (1, 1)
     assert (
         collector.http.get(f"/v1/parts/{made.manifest.release.graph}").content
@@ -263,10 +261,10 @@ def test_parts_that_no_campaign_names_are_deleted_after_a_day(
         == 201
     )
     parts = collector.collector
-    tidy(parts.store, parts.blobs, parts.watch)
+    tidy(parts.database, parts.blobs, parts.monitor)
     assert collector.http.get(f"/v1/parts/{name}").status_code == 200
-    monkeypatch.setattr("privet.exchange.collector.retention.now", lambda: now() + 2 * DAY)
-    tidy(parts.store, parts.blobs, parts.watch, now())
+    monkeypatch.setattr("privet.exchange.collector.retention.now", lambda: now() + 2 * DAY_MS)
+    tidy(parts.database, parts.blobs, parts.monitor)
     assert collector.http.get(f"/v1/parts/{name}").status_code == 404
     assert collector.http.get(f"/v1/parts/{made.manifest.release.card}").status_code == 200
 

@@ -13,14 +13,14 @@ import pytest
 from conftest import Running
 from privet.core.errors import PrivetError
 from privet.exchange.owner import campaigns
-from privet.exchange.owner.campaigns import Folder, Wishes
+from privet.exchange.owner.campaigns import CampaignFolder, Terms
 from privet.exchange.owner.decoder import learn_decoder
 
 sys.path.append(str(Path(__file__).parents[1] / "reporting"))
 
 from example_audits import full
 
-WISHES = Wishes("Smiles", "To learn smiles.", "Lab X", ["smiling=yes,no"])
+TERMS = Terms("Smiles", "To learn smiles.", "Lab X", ["smiling=yes,no"])
 
 
 def audited(release: Path, folder: Path) -> Path:
@@ -34,16 +34,16 @@ def audited(release: Path, folder: Path) -> Path:
     return folder
 
 
-def created(collector: Running, release: Path, out: Path, **more: Path) -> Folder:
+def created(collector: Running, release: Path, out: Path, **more: Path) -> CampaignFolder:
     url = "http://127.0.0.1:1"
     return campaigns.create(
         url,
         release,
         out,
-        WISHES,
+        TERMS,
         collector.operator,
         out.parent / "owner.key",
-        client=collector.client,
+        connect=collector.client,
         **more,
     )
 

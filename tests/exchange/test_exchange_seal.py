@@ -39,11 +39,11 @@ def test_a_changed_byte_is_noticed_wherever_it_is() -> None:
 def test_a_signature_is_of_one_text_and_one_key() -> None:
     key, other = seal.signing_key(), seal.signing_key()
     signature = seal.sign(b"text", key)
-    assert seal.signed(b"text", signature, seal.verify_key(key))
-    assert not seal.signed(b"text.", signature, seal.verify_key(key))
-    assert not seal.signed(b"text", signature, seal.verify_key(other))
-    assert not seal.signed(b"text", "nonsense!", seal.verify_key(key))
-    assert not seal.signed(b"text", signature, "short")
+    assert seal.is_signed(b"text", signature, seal.verify_key(key))
+    assert not seal.is_signed(b"text.", signature, seal.verify_key(key))
+    assert not seal.is_signed(b"text", signature, seal.verify_key(other))
+    assert not seal.is_signed(b"text", "nonsense!", seal.verify_key(key))
+    assert not seal.is_signed(b"text", signature, "short")
 
 
 def test_a_secret_file_is_its_owners_alone_and_not_overwritten(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from world import KEYS, World, bearer, headers, world
 
 from conftest import Running, Start
 from privet.exchange.collector.limits import Buckets, Limits
-from privet.exchange.collector.store import now
+from privet.exchange.collector.tokens import now
 
 # Tokens
 
@@ -48,7 +48,7 @@ def test_invitations(collector: Running) -> None:
     assert (
         collector.http.delete(f"{path}/{revoked['id']}", headers=bearer(owner)).status_code == 404
     )
-    with collector.collector.store.engine.begin() as connection:
+    with collector.collector.database.engine.begin() as connection:
         connection.exec_driver_sql(
             f"UPDATE tokens SET expires = {now() - 1} WHERE id = '{expired['id']}'"
         )
@@ -145,8 +145,8 @@ def test_tokens_are_not_stored(collector: Running) -> None:
 
 def test_a_new_operators_token_ends_the_old_one(start: Start) -> None:
     collector = start()
-    new = collector.collector.store.first_operator(again=True)
-    assert new and collector.collector.store.first_operator() is None
+    new = collector.collector.database.operator_token(replace=True)
+    assert new and collector.collector.database.operator_token() is None
     assert (
         collector.http.get("/v1/campaigns", headers=bearer(collector.operator)).status_code == 401
     )

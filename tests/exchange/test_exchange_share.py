@@ -25,19 +25,22 @@ from conftest import Bridge, Running
 from privet.core.errors import PrivetError
 from privet.data.schema import ImageSchema
 from privet.exchange.owner import campaigns
-from privet.exchange.owner.campaigns import Folder, Wishes
+from privet.exchange.owner.campaigns import CampaignFolder, Terms
 from privet.exchange.owner.export import TABLE, download, export
+from privet.exchange.owner.published import published_audit
+from privet.exchange.participant.campaign import Campaign, fetch_campaign, is_known_owner
 from privet.exchange.participant.metadata import metadata
-from privet.exchange.participant.outbox import Outbox, withdraw
+from privet.exchange.participant.outbox import Outbox
+from privet.exchange.participant.records import prepare
 from privet.exchange.participant.sentences import about, leaves
-from privet.exchange.participant.share import Campaign, fetch, flush, is_known, prepare, send
+from privet.exchange.participant.share import send
 from privet.exchange.protocol import seal
-from privet.exchange.protocol.client import Client, Link, Offline, Rejected, server
+from privet.exchange.protocol.client import Client, Link, Offline, Rejected, server_address
 from privet.nets import registry as nets
 from privet.release.release import Release
 
 URL = "http://127.0.0.1:1"
-WISHES = Wishes(
+TERMS = Terms(
     "Smiles", "To learn smiles.", "Lab X", ["smiling=yes,no", "age"], records_per_person=40
 )
 PLACE = "52.5200 N, 13.4050 E"
@@ -73,15 +76,15 @@ def wire(collector: Running) -> Wire:
 
 
 @pytest.fixture
-def opened(collector: Running, release: Path, tmp_path: Path) -> Folder:
+def opened(collector: Running, release: Path, tmp_path: Path) -> CampaignFolder:
     return campaigns.create(
         URL,
         release,
         tmp_path / "campaign",
-        WISHES,
+        TERMS,
         collector.operator,
         tmp_path / "owner.key",
-        client=collector.client,
+        connect=collector.client,
     )
 
 
@@ -95,14 +98,19 @@ def through(wire: Wire) -> Client:
 
 
 def test_the_whole_way(
-    collector: Running, opened: Folder, photo: Path, outbox: Outbox, wire: Wire, tmp_path: Path
+    collector: Running,
+    opened: CampaignFolder,
+    photo: Path,
+    outbox: Outbox,
+    wire: Wire,
+    tmp_path: Path,
 ) -> None:
     client = through(wire)
-    campaign = fetch(opened.link, client)
+    campaign = fetch_campaign(opened.link, client)
     assert campaign.fingerprint == seal.fingerprint(opened.manifest.signing_key)
     records = prepare(campaign, [photo, photo], ["smiling=yes", "age=30"])
     assert not np.array_equal(records[0].z, records[1].z), "noise is fresh for every record"
-    said = about(campaign, known=False) + leaves(campaign, records)
+    said = about(campaign, is_known=False) + leaves(campaign, records)
     for word in (
         "beard",
         "Lab X",
@@ -117,9 +125,9 @@ def test_the_whole_way(
         assert word in said
     sent = send(campaign, records, outbox, client)
     assert len(sent.receipts) == 2 and not sent.waiting and not sent.refused
-    assert [receipt.submission for receipt in outbox.kept()] and not list(outbox.queued())
+    assert [receipt.submission for receipt in outbox.receipts()] and not list(outbox.queued())
 
-    got = export(opened, tmp_path / "out", client=collector.client)
+    got = export(opened, tmp_path / "out", connect=collector.client)
     table = pq.read_table(got.table)
     assert got.records == 2 and table.column_names == [
         "submission",
@@ -135,23 +143,23 @@ def test_the_whole_way(
         assert np.array_equal(np.float32(row["z"]), record.z)
     assert len(set(table["person"].to_pylist())) == 1
 
-    assert withdraw(sent.receipts[0], client) is True
-    assert withdraw(sent.receipts[0], client) is False
-    got = export(opened, tmp_path / "out", client=collector.client)
+    assert sent.receipts[0].withdraw(client) is True
+    assert sent.receipts[0].withdraw(client) is False
+    got = export(opened, tmp_path / "out", connect=collector.client)
     assert got.records == 1
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["withdrawn"] == [
         sent.receipts[0].submission
     ]
-    assert withdraw(sent.receipts[1], client) is True
-    got = export(opened, tmp_path / "out", client=collector.client)
+    assert sent.receipts[1].withdraw(client) is True
+    got = export(opened, tmp_path / "out", connect=collector.client)
     assert got.records == 0 and len(pq.read_table(tmp_path / "out" / TABLE)) == 0
 
 
 def test_no_request_carries_the_photo_its_name_or_its_metadata(
-    opened: Folder, photo: Path, outbox: Outbox, wire: Wire
+    opened: CampaignFolder, photo: Path, outbox: Outbox, wire: Wire
 ) -> None:
     client = through(wire)
-    campaign = fetch(opened.link, client)
+    campaign = fetch_campaign(opened.link, client)
     send(campaign, prepare(campaign, [photo], ["smiling=no"]), outbox, client)
     raw = photo.read_bytes()
     small = np.asarray(Image.open(photo).convert("RGB").resize((16, 16)))
@@ -179,9 +187,14 @@ def test_no_request_carries_the_photo_its_name_or_its_metadata(
 
 
 def test_only_the_owner_can_read(
-    collector: Running, opened: Folder, photo: Path, outbox: Outbox, wire: Wire, tmp_path: Path
+    collector: Running,
+    opened: CampaignFolder,
+    photo: Path,
+    outbox: Outbox,
+    wire: Wire,
+    tmp_path: Path,
 ) -> None:
-    campaign = fetch(opened.link, through(wire))
+    campaign = fetch_campaign(opened.link, through(wire))
     records = prepare(campaign, [photo], ["smiling=yes"])
     send(campaign, records, outbox, through(wire))
     [blob] = (collector.folder / "blobs" / opened.link.campaign).glob("*")
@@ -189,13 +202,18 @@ def test_only_the_owner_can_read(
     other = tmp_path / "other.key"
     seal.write_secret(other, seal.sealing_keys()[0])
     with pytest.raises(PrivetError, match="not sealed with this campaign's key"):
-        export(opened, tmp_path / "out", key=other, client=collector.client)
+        export(opened, tmp_path / "out", key=other, connect=collector.client)
 
 
 def test_an_export_may_be_opened_without_a_network(
-    collector: Running, opened: Folder, photo: Path, outbox: Outbox, wire: Wire, tmp_path: Path
+    collector: Running,
+    opened: CampaignFolder,
+    photo: Path,
+    outbox: Outbox,
+    wire: Wire,
+    tmp_path: Path,
 ) -> None:
-    campaign = fetch(opened.link, through(wire))
+    campaign = fetch_campaign(opened.link, through(wire))
     send(campaign, prepare(campaign, [photo] * 3, ["smiling=yes"]), outbox, through(wire))
     assert download(opened, tmp_path / "sealed.bin", collector.client) == 3
 
@@ -203,15 +221,16 @@ def test_an_export_may_be_opened_without_a_network(
         raise AssertionError("there is no network here")
 
     assert (
-        export(opened, tmp_path / "out", source=tmp_path / "sealed.bin", client=nobody).records == 3
+        export(opened, tmp_path / "out", source=tmp_path / "sealed.bin", connect=nobody).records
+        == 3
     )
     (tmp_path / "sealed.bin").write_bytes((tmp_path / "sealed.bin").read_bytes()[:-5])
     with pytest.raises(PrivetError, match="cut off"):
-        export(opened, tmp_path / "other", source=tmp_path / "sealed.bin", client=nobody)
+        export(opened, tmp_path / "other", source=tmp_path / "sealed.bin", connect=nobody)
 
 
 def test_a_record_that_was_not_made_by_the_release_is_left_out_of_the_export(
-    collector: Running, opened: Folder, tmp_path: Path
+    collector: Running, opened: CampaignFolder, tmp_path: Path
 ) -> None:
     """Sealed, nobody sees it on the way; the owner looks at it before using it."""
     made = replace(world(), manifest=opened.manifest, text=opened.text)
@@ -219,13 +238,13 @@ def test_a_record_that_was_not_made_by_the_release_is_left_out_of_the_export(
     assert collector.submit(made, "0" * 32, made.body("0" * 32, z + 100)).status_code == 201
     assert collector.submit(made, "1" * 32, made.body("2" * 32, z)).status_code == 201
     assert collector.submit(made, "3" * 32, made.body("3" * 32, z)).status_code == 201
-    got = export(opened, tmp_path / "out", client=collector.client)
+    got = export(opened, tmp_path / "out", connect=collector.client)
     assert got.records == 1 and sum(got.refused.values()) == 2
 
 
 @pytest.mark.parametrize("what", ["manifest", "signature", "card", "graph"])
 def test_a_participant_refuses_what_was_tampered_with(
-    opened: Folder, wire: Wire, what: str
+    opened: CampaignFolder, wire: Wire, what: str
 ) -> None:
     def change(url: str, content: bytes) -> bytes:
         if "/parts/" in url:
@@ -240,15 +259,15 @@ def test_a_participant_refuses_what_was_tampered_with(
 
     wire.change = change
     with pytest.raises(PrivetError, match="Do not take part"):
-        fetch(opened.link, through(wire))
+        fetch_campaign(opened.link, through(wire))
 
 
 def test_a_graph_that_reads_a_participants_file_is_not_run(
-    opened: Folder, photo: Path, wire: Wire, monkeypatch: Any
+    opened: CampaignFolder, photo: Path, wire: Wire, monkeypatch: Any
 ) -> None:
     """A campaign's graph could name a file in the folder that records are shared from, and its owner would export it."""
     monkeypatch.chdir(photo.parent)
-    campaign = fetch(opened.link, through(wire))
+    campaign = fetch_campaign(opened.link, through(wire))
     graph = onnx.load_from_string(campaign.graph)
     tensor = onnx.TensorProto(
         name="stolen", data_type=onnx.TensorProto.UINT8, dims=[photo.stat().st_size]
@@ -260,41 +279,43 @@ def test_a_graph_that_reads_a_participants_file_is_not_run(
         prepare(replace(campaign, graph=graph.SerializeToString()), [photo])
 
 
-def test_the_owners_key_may_be_pinned(opened: Folder, wire: Wire, tmp_path: Path) -> None:
+def test_the_owners_key_may_be_pinned(opened: CampaignFolder, wire: Wire, tmp_path: Path) -> None:
     right = seal.fingerprint(opened.manifest.signing_key)
-    assert fetch(opened.link, through(wire), pinned=right.upper().replace(" ", ":")).open
+    assert fetch_campaign(opened.link, through(wire), pinned=right.upper().replace(" ", ":")).open
     with pytest.raises(PrivetError, match="not the one you expect"):
-        fetch(opened.link, through(wire), pinned=("1" if right[0] == "0" else "0") + right[1:])
-    campaign = fetch(opened.link, through(wire))
-    assert [is_known(campaign, tmp_path / "home") for _ in range(2)] == [False, True]
+        fetch_campaign(
+            opened.link, through(wire), pinned=("1" if right[0] == "0" else "0") + right[1:]
+        )
+    campaign = fetch_campaign(opened.link, through(wire))
+    assert [is_known_owner(campaign, tmp_path / "home") for _ in range(2)] == [False, True]
 
 
 def test_without_a_network_records_wait_and_leave_later_under_the_same_key(
-    collector: Running, opened: Folder, photo: Path, outbox: Outbox, wire: Wire
+    collector: Running, opened: CampaignFolder, photo: Path, outbox: Outbox, wire: Wire
 ) -> None:
     client = through(wire)
-    campaign = fetch(opened.link, client, outbox.home / "known")
+    campaign = fetch_campaign(opened.link, client, outbox.home / "known")
     wire.down = True
-    again = fetch(opened.link, client, outbox.home / "known")
+    again = fetch_campaign(opened.link, client, outbox.home / "known")
     assert again.manifest == campaign.manifest, "what was fetched before is enough"
     records = prepare(again, [photo, photo], ["smiling=yes"])
     sent = send(again, records, outbox, client)
     assert (len(sent.receipts), sent.waiting) == (0, 2) and "no network" in sent.why
     wire.down, wire.lose_answer = False, True
-    assert flush(outbox, lambda _: client).waiting == 2, "stored, but nobody has heard of it"
+    assert outbox.send_all(lambda _: client).waiting == 2, "stored, but nobody has heard of it"
     wire.lose_answer = False
-    sent = flush(outbox, lambda _: client)
+    sent = outbox.send_all(lambda _: client)
     assert len(sent.receipts) == 2 and {receipt.submission for receipt in sent.receipts} == {
         record.submission for record in records
     }
-    assert len(collector.collector.store.rows(opened.link.campaign, 0, 10)) == 2
+    assert len(collector.collector.database.submissions(opened.link.campaign, 0, 10)) == 2
     assert not list(outbox.waiting.iterdir())
 
 
 def test_what_is_kept_at_home_is_its_owners_alone_and_never_raw(
-    opened: Folder, photo: Path, outbox: Outbox, wire: Wire, tmp_path: Path
+    opened: CampaignFolder, photo: Path, outbox: Outbox, wire: Wire, tmp_path: Path
 ) -> None:
-    campaign = fetch(opened.link, through(wire), outbox.home / "known")
+    campaign = fetch_campaign(opened.link, through(wire), outbox.home / "known")
     wire.down = True
     send(campaign, prepare(campaign, [photo], ["smiling=yes"]), outbox, through(wire))
     raw = photo.read_bytes()
@@ -305,30 +326,30 @@ def test_what_is_kept_at_home_is_its_owners_alone_and_never_raw(
 
 
 def test_a_refused_record_does_not_wait_for_ever(
-    collector: Running, opened: Folder, photo: Path, outbox: Outbox, wire: Wire
+    collector: Running, opened: CampaignFolder, photo: Path, outbox: Outbox, wire: Wire
 ) -> None:
-    campaign = fetch(opened.link, through(wire))
+    campaign = fetch_campaign(opened.link, through(wire))
     campaigns.close(opened, collector.client)
     sent = send(campaign, prepare(campaign, [photo], ["smiling=yes"]), outbox, through(wire))
     assert len(sent.refused) == 1 and "closed" in sent.refused[0] and not list(outbox.queued())
-    assert fetch(opened.link, through(wire)).open is False
+    assert fetch_campaign(opened.link, through(wire)).open is False
 
 
 @pytest.mark.parametrize(
     "label", ["beard=yes", "Beard=yes", "smiling=perhaps", "colour=red", "smiling", "age=old"]
 )
 def test_only_what_is_asked_may_be_told(
-    opened: Folder, photo: Path, wire: Wire, label: str
+    opened: CampaignFolder, photo: Path, wire: Wire, label: str
 ) -> None:
     with pytest.raises(PrivetError):
-        prepare(fetch(opened.link, through(wire)), [photo], [label])
+        prepare(fetch_campaign(opened.link, through(wire)), [photo], [label])
 
 
 def test_more_than_a_person_may_give_is_refused_before_it_leaves(
-    opened: Folder, photo: Path, wire: Wire
+    opened: CampaignFolder, photo: Path, wire: Wire
 ) -> None:
     with pytest.raises(PrivetError, match="40 records from one person"):
-        prepare(fetch(opened.link, through(wire)), [photo] * 41)
+        prepare(fetch_campaign(opened.link, through(wire)), [photo] * 41)
 
 
 def test_a_campaign_never_asks_for_what_is_hidden(
@@ -340,10 +361,10 @@ def test_a_campaign_never_asks_for_what_is_hidden(
                 URL,
                 release,
                 tmp_path / "no",
-                replace(WISHES, labels=[label]),
+                replace(TERMS, labels=[label]),
                 collector.operator,
                 tmp_path / "k",
-                client=collector.client,
+                connect=collector.client,
             )
     assert not (tmp_path / "no").exists()
 
@@ -356,10 +377,10 @@ def test_nothing_is_left_of_a_campaign_that_could_not_be_made(
             URL,
             release,
             tmp_path / "no",
-            WISHES,
+            TERMS,
             "pvt_0_0",
             tmp_path / "k",
-            client=collector.client,
+            connect=collector.client,
         )
     assert not (tmp_path / "no").exists()
 
@@ -378,7 +399,7 @@ def test_a_published_audit_shows_nobody(tmp_path: Path) -> None:
         "readings": [{"attribute": "beard"}],
     }
     published = json.loads(
-        campaigns.figures_of(json.dumps(audit).encode(), "a" * 64, tmp_path / "audit.json")
+        published_audit(json.dumps(audit).encode(), "a" * 64, tmp_path / "audit.json")
     )
     assert "SOMEBODY" not in json.dumps(published)
     assert published["readings"] == audit["readings"] and published["rebuilt"][0]["value"] == 21.0
@@ -394,32 +415,32 @@ def test_the_audit_of_another_release_is_refused(
             URL,
             release,
             tmp_path / "no",
-            WISHES,
+            TERMS,
             collector.operator,
             tmp_path / "k",
             audit=audit,
-            client=collector.client,
+            connect=collector.client,
         )
 
 
 def test_invited_people_take_part_by_their_link(
     collector: Running, release: Path, photo: Path, outbox: Outbox, wire: Wire, tmp_path: Path
 ) -> None:
-    wishes = replace(WISHES, access="invited")
+    terms = replace(TERMS, access="invited")
     opened = campaigns.create(
         URL,
         release,
         tmp_path / "c",
-        wishes,
+        terms,
         collector.operator,
         tmp_path / "k",
-        client=collector.client,
+        connect=collector.client,
     )
     first, second = campaigns.invite(opened, 2, 7, collector.client)
     campaigns.revoke(opened, second, collector.client)
 
     def take_part(link: Link) -> int:
-        campaign = fetch(link, through(wire))
+        campaign = fetch_campaign(link, through(wire))
         return len(
             send(
                 campaign, prepare(campaign, [photo], ["smiling=yes"]), outbox, through(wire)
@@ -427,7 +448,7 @@ def test_invited_people_take_part_by_their_link(
         )
 
     assert [take_part(Link.parse(link)) for link in (first, second, opened.link.text)] == [1, 0, 0]
-    kept = "".join(path.read_text() for path in outbox.receipts.iterdir())
+    kept = "".join(path.read_text() for path in outbox.sent.iterdir())
     assert "pvt_" not in kept, "a receipt holds no invitation"
 
 
@@ -436,15 +457,15 @@ def test_open_campaigns_take_what_the_release_gives(
 ) -> None:
     """Rows of a table, with labels from its own columns; the server checks every record, and the
     honest ones pass."""
-    wishes = replace(WISHES, mode="open")
+    terms = replace(TERMS, mode="open")
     opened = campaigns.create(
         URL,
         table_release,
         tmp_path / "c",
-        wishes,
+        terms,
         collector.operator,
         tmp_path / "k",
-        client=collector.client,
+        connect=collector.client,
     )
     assert (
         opened.manifest.expect.law == "gaussian"
@@ -462,12 +483,12 @@ def test_open_campaigns_take_what_the_release_gives(
         }
     )
     frame.to_csv(tmp_path / "mine.csv", index=False)
-    campaign = fetch(opened.link, through(wire))
+    campaign = fetch_campaign(opened.link, through(wire))
     records = prepare(campaign, [tmp_path / "mine.csv"])
     assert [record.labels["smiling"] for record in records[:2]] == ["yes", "no"]
     sent = send(campaign, records, outbox, through(wire))
     assert len(sent.receipts) == 30, sent.refused
-    got = pq.read_table(export(opened, tmp_path / "out", client=collector.client).table)
+    got = pq.read_table(export(opened, tmp_path / "out", connect=collector.client).table)
     assert len(got) == 30 and "beard" not in got.column_names
 
 
@@ -484,10 +505,10 @@ def test_a_release_whose_records_look_raw_must_be_sealed(
             URL,
             tmp_path / "identity",
             tmp_path / "c",
-            replace(WISHES, mode="open"),
+            replace(TERMS, mode="open"),
             collector.operator,
             tmp_path / "k",
-            client=collector.client,
+            connect=collector.client,
         )
 
 
@@ -505,14 +526,14 @@ def test_links_and_addresses() -> None:
         with pytest.raises(PrivetError):
             Link.parse(wrong)
     for here in ("http://127.0.0.1:8300", "http://localhost", "http://[::1]:1"):
-        assert server(here) == here
+        assert server_address(here) == here
     with pytest.raises(PrivetError, match="https"):
-        server("http://192.168.0.7:8300")
+        server_address("http://192.168.0.7:8300")
 
 
 def test_a_collector_that_is_not_there_is_offline() -> None:
     with Client("http://127.0.0.1:9") as client, pytest.raises(Offline, match="cannot be reached"):
-        client.ask("GET", "/healthz")
+        client.request("GET", "/healthz")
 
 
 def test_a_photos_metadata_is_found(photo: Path, tmp_path: Path) -> None:
@@ -529,8 +550,8 @@ def test_a_photos_metadata_is_found(photo: Path, tmp_path: Path) -> None:
     assert metadata(b"not a picture") == {}
 
 
-def test_terminal_codes_in_a_campaign_do_not_reach_the_terminal(opened: Folder) -> None:
+def test_terminal_codes_in_a_campaign_do_not_reach_the_terminal(opened: CampaignFolder) -> None:
     campaign = Campaign(
         opened.link, opened.manifest.model_copy(update={"title": "a\x1b[2Jb"}), {}, b"", True
     )
-    assert "\x1b" not in about(campaign, known=True)
+    assert "\x1b" not in about(campaign, is_known=True)

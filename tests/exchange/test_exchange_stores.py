@@ -12,10 +12,10 @@ from world import Postgres, bearer, world
 
 from conftest import Start
 from privet.core.errors import PrivetError
-from privet.exchange.collector.blobs import Blob, Missing, Remote
-from privet.exchange.collector.models import Base
+from privet.exchange.collector.blobs import Blob, Blobs, Missing
+from privet.exchange.collector.database import Database
 from privet.exchange.collector.retention import sweep
-from privet.exchange.collector.store import Store
+from privet.exchange.collector.tables import metadata
 
 pytestmark = pytest.mark.system
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.system
 def test_the_migrations_end_in_the_tables_of_the_models(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    store = Store(
+    store = Database(
         f"sqlite:///{tmp_path / 'a.db'}"
         if kind == "sqlite"
         else request.getfixturevalue("database").url
@@ -32,7 +32,7 @@ def test_the_migrations_end_in_the_tables_of_the_models(
     store.upgrade()
     store.upgrade()
     with store.engine.connect() as connection:
-        differences = compare_metadata(MigrationContext.configure(connection), Base.metadata)
+        differences = compare_metadata(MigrationContext.configure(connection), metadata)
     assert differences == []
     store.engine.dispose()
 
@@ -68,7 +68,7 @@ def test_all_of_it_on_postgresql(start: Start, database: Postgres) -> None:
 )
 def test_a_database_that_cannot_be_used_gets_a_sentence_without_its_password(url: str) -> None:
     with pytest.raises(PrivetError) as caught:
-        Store(url).upgrade()
+        Database(url).upgrade()
     assert ":x@" not in str(caught.value)
 
 
@@ -107,11 +107,11 @@ def test_records_in_s3(start: Start, bucket: str) -> None:
     page = running.http.get(f"/v1/campaigns/{made.id}/records", headers=bearer(owner)).content
     assert content in page
     blobs = running.collector.blobs
-    assert isinstance(blobs, Remote)
+    assert isinstance(blobs, Blobs)
     blobs.put(Blob(made.id, "f" * 64), b"nobody's")
-    assert blobs.identity() == running.collector.store.identity()
-    assert sweep(running.collector.store, blobs, running.collector.watch, older=0) == 1
-    [first, _] = running.collector.store.rows(made.id, 0, 10)
+    assert blobs.identity() == running.collector.database.identity()
+    assert sweep(running.collector.database, blobs, running.collector.monitor, older=0) == 1
+    [first, _] = running.collector.database.submissions(made.id, 0, 10)
     path = f"/v1/campaigns/{made.id}/submissions/{'0' * 32}"
     assert running.http.delete(path, headers={"privet-withdraw": "ab" * 32}).status_code == 204
     with pytest.raises(Missing):
@@ -121,4 +121,4 @@ def test_records_in_s3(start: Start, bucket: str) -> None:
 
 def test_a_store_that_nobody_knows_gets_a_sentence() -> None:
     with pytest.raises(PrivetError):
-        Remote("nonsense://x/y")
+        Blobs("nonsense://x/y")

@@ -13,7 +13,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from privet.core.errors import PrivetError
-from privet.exchange.owner.task import train
+from privet.exchange.owner.task import train_task
 from privet.exchange.owner.trees import trees_to_onnx
 from privet.release.runtime import session
 
@@ -61,7 +61,7 @@ def table(path: Path, n: int = 800, people: int = 200) -> Path:
 @pytest.mark.parametrize(("label", "least"), [("smiling", 0.75), ("age", 0.9)])
 def test_a_task_is_learned_counted_and_kept(tmp_path: Path, label: str, least: float) -> None:
     data = table(tmp_path / "export.parquet")
-    task = train(data, label, tmp_path / "model")
+    task = train_task(data, label, tmp_path / "model")
     assert task.score.low > least - 0.1 and task.score.value > least
     assert task.tried[task.model] == max(task.tried.values()) and len(task.tried) == 4
     assert json.loads((tmp_path / "model" / "task.json").read_text())["model"] == task.model
@@ -78,7 +78,7 @@ def test_a_task_is_learned_counted_and_kept(tmp_path: Path, label: str, least: f
 
 def test_what_is_hidden_is_no_task(tmp_path: Path) -> None:
     with pytest.raises(PrivetError, match="hides"):
-        train(table(tmp_path / "export.parquet"), "beard", tmp_path / "model")
+        train_task(table(tmp_path / "export.parquet"), "beard", tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 
@@ -86,9 +86,9 @@ def test_wrong_words_get_a_sentence(tmp_path: Path) -> None:
     data = table(tmp_path / "export.parquet")
     for label in ("colour", "submission"):
         with pytest.raises(PrivetError):
-            train(data, label, tmp_path / "model")
+            train_task(data, label, tmp_path / "model")
     with pytest.raises(PrivetError, match="at least 40"):
-        train(table(tmp_path / "few.parquet", 30, 30), "smiling", tmp_path / "model")
+        train_task(table(tmp_path / "few.parquet", 30, 30), "smiling", tmp_path / "model")
 
 
 def texts(path: Path, n: int = 400, dims: int = 3) -> list[np.ndarray]:
@@ -112,7 +112,7 @@ def texts(path: Path, n: int = 400, dims: int = 3) -> list[np.ndarray]:
 
 def test_a_task_is_learned_from_texts_of_every_length(tmp_path: Path) -> None:
     records = texts(tmp_path / "export.parquet")
-    task = train(tmp_path / "export.parquet", "liked", tmp_path / "model")
+    task = train_task(tmp_path / "export.parquet", "liked", tmp_path / "model")
     assert task.score.low > 0.6
     padded = np.zeros((len(records), 12, 3), dtype=np.float32)
     for row, z in zip(padded, records, strict=True):

@@ -226,9 +226,9 @@ def test_taking_part_sends_what_the_release_lets_through_and_nothing_else(
     page.click("#receipts >> text=Withdraw")
     page.wait_for_selector("#sent[hidden]", state="attached")
     assert "deleted" in page.inner_text("#status")
-    assert campaigns.figures(setting.campaign)["records"] == 0
+    assert campaigns.figures(setting.campaign).records == 0
     with Client(receipt.server) as client:
-        assert not outbox.withdraw(receipt, client), "it is gone already"
+        assert not receipt.withdraw(client), "it is gone already"
 
 
 def test_the_card_is_read_in_plain_words_and_text_stays_text(page: Page, setting: Setting) -> None:
@@ -342,23 +342,23 @@ def test_without_a_network_the_page_works_and_what_is_sent_waits(
     choose(page, setting.photo)
     send(page)
     page.wait_for_selector("#waiting:not([hidden])")
-    assert campaigns.figures(setting.campaign)["records"] == 0
+    assert campaigns.figures(setting.campaign).records == 0
     context.set_offline(False)
     page.wait_for_selector("#receipts li")
-    assert campaigns.figures(setting.campaign)["records"] == 1 and page.is_hidden("#waiting")
+    assert campaigns.figures(setting.campaign).records == 1 and page.is_hidden("#waiting")
     page.click("#receipts >> text=Withdraw")
     page.wait_for_selector("#sent[hidden]", state="attached")
     context.close()
 
 
 def test_an_open_campaign_by_invitation(browser: Browser, setting: Setting) -> None:
-    wishes = campaigns.Wishes("Hats", "To learn.", "Lab X", mode="open", access="invited")
+    terms = campaigns.Terms("Hats", "To learn.", "Lab X", mode="open", access="invited")
     key = setting.folder / "owner.key"
     made = campaigns.create(
         setting.site.url,
         setting.release,
         setting.folder / "invited",
-        wishes,
+        terms,
         setting.site.operator,
         key,
     )
@@ -379,7 +379,7 @@ def test_an_open_campaign_by_invitation(browser: Browser, setting: Setting) -> N
         page.click("#submit")
         page.wait_for_selector("#send[hidden]", state="attached")
         page.wait_for_selector(f"#status:has-text('{answer}')")
-    assert campaigns.figures(made)["records"] == 1
+    assert campaigns.figures(made).records == 1
     context.close()
 
 

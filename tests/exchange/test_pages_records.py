@@ -33,8 +33,10 @@ from privet.data.portraits.source import portraits
 from privet.data.schema import Column, Schema, SignalSchema, TableSchema, TextSchema, split_words
 from privet.exchange.owner import campaigns, export
 from privet.exchange.owner.decoder import learn_decoder
-from privet.exchange.participant import share
+from privet.exchange.participant.campaign import fetch_campaign
 from privet.exchange.participant.outbox import Outbox
+from privet.exchange.participant.records import Record, prepare
+from privet.exchange.participant.share import send
 from privet.exchange.protocol.client import Client
 from privet.methods.tiprdc import TIPRDC
 from privet.nets import registry as nets
@@ -121,19 +123,19 @@ def untrained(
 
 def ask(
     running: Site, release: Path, out: Path, labels: list[str], **more: Path
-) -> campaigns.Folder:
-    wishes = campaigns.Wishes("Records", "To learn.", "Lab X", labels, 30, 100)
+) -> campaigns.CampaignFolder:
+    terms = campaigns.Terms("Records", "To learn.", "Lab X", labels, 30, 100)
     return campaigns.create(
-        running.url, release, out, wishes, running.operator, out.parent / "owner.key", **more
+        running.url, release, out, terms, running.operator, out.parent / "owner.key", **more
     )
 
 
-def shared(campaign: campaigns.Folder, file: Path, home: Path) -> list[share.Record]:
+def shared(campaign: campaigns.CampaignFolder, file: Path, home: Path) -> list[Record]:
     """What `privet share` makes of a file, after it has sent it."""
     with Client(campaign.link.server) as client:
-        found = share.fetch(campaign.link, client)
-        records = share.prepare(found, [file])
-        assert len(share.send(found, records, Outbox(home), client).receipts) == len(records)
+        found = fetch_campaign(campaign.link, client)
+        records = prepare(found, [file])
+        assert len(send(found, records, Outbox(home), client).receipts) == len(records)
     return records
 
 
@@ -197,11 +199,11 @@ def test_from_photos_in_a_browser_to_a_model_that_answers(
         "--server",
         running.url,
         "--token",
-        Path(running.collector.store.engine.url.database or "").parent / "operator.token",
+        Path(running.collector.database.engine.url.database or "").parent / "operator.token",
         "--out",
         tmp_path / "mine",
     )
-    campaign = campaigns.Folder.load(tmp_path / "mine")
+    campaign = campaigns.CampaignFolder.load(tmp_path / "mine")
     assert campaign.link.text in said
 
     # Whether red or blue prevails: what a participant can say of a picture, and this release lets
@@ -250,7 +252,7 @@ def test_from_photos_in_a_browser_to_a_model_that_answers(
         people(photos[EACH:], answers[EACH:]),
     )
     assert sent == (PEOPLE - 1) * EACH
-    assert campaigns.figures(campaign)["people"] == PEOPLE
+    assert campaigns.figures(campaign).people == PEOPLE
     receipt = page.inner_text("#receipts li code")
     page.click("#receipts >> text=Withdraw")
     page.wait_for_selector("#status:has-text('deleted')")

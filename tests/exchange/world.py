@@ -25,11 +25,17 @@ from typing import Any
 
 import numpy as np
 
-from privet.exchange.collector.blobs import Blob, Disk
-from privet.exchange.collector.store import PARTS, Store
+from privet.exchange.collector.blobs import PARTS, Blob, Disk
+from privet.exchange.collector.database import Database
 from privet.exchange.protocol import seal
 from privet.exchange.protocol.envelope import Envelope, Labels
-from privet.exchange.protocol.manifest import Expect, Label, Manifest, Parts, campaign_id
+from privet.exchange.protocol.manifest import (
+    ExpectedRecord,
+    Label,
+    Manifest,
+    ReleaseParts,
+    campaign_id,
+)
 
 SIGMA = 0.4
 STEP = 2.0**-2 / 4096
@@ -121,10 +127,12 @@ def world(
         "method": "hedge",
         "retention_days": 30,
         "records_per_person": per_person,
-        "release": Parts(
+        "release": ReleaseParts(
             **{name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
         ),
-        "expect": Expect(shape=[size], low=-1.0, high=1.0, law="gaussian", scale=SIGMA, step=STEP),
+        "expect": ExpectedRecord(
+            shape=[size], low=-1.0, high=1.0, law="gaussian", scale=SIGMA, step=STEP
+        ),
         "sealing_key": public if mode == "sealed" else None,
         "signing_key": seal.verify_key(signing),
         "created": "2026-11-01T12:00:00Z",
@@ -135,7 +143,7 @@ def world(
     return World(manifest, text, seal.sign(text.encode(), signing), private, signing, parts)
 
 
-def settle(made: World, store: Store, folder: Path) -> str:
+def settle(made: World, store: Database, folder: Path) -> str:
     """Put a campaign straight into a collector's database and blobs; returns its owner's token."""
     blobs = Disk(folder)
     for content in made.parts.values():

@@ -26,9 +26,14 @@ Server = Annotated[
 Operator = Annotated[
     Path, typer.Option("--token", help="File with the operator's token, which  privet serve  wrote")
 ]
-CampaignFolder = Annotated[
+Folder = Annotated[
     Path, typer.Argument(metavar="CAMPAIGN", help="Folder that  privet campaign create  wrote")
 ]
+
+
+def show(text: str) -> None:
+    """Print text as it is: what others wrote is not markup."""
+    out.print(text, markup=False)
 
 
 @contextmanager
@@ -43,8 +48,9 @@ def extra(why: str) -> Iterator[None]:
 
 
 @campaign_app.command(
-    epilog="Example:  privet campaign create hedge --title 'Smiles' --purpose 'To learn what a smile looks like.' "
-    "--who 'Lab X, x@example.org' --label smiling=yes,no --token privet-collector/operator.token --out smiles"
+    epilog="Example:  privet campaign create hedge --title 'Smiles' "
+    "--purpose 'To learn what a smile looks like.' --who 'Lab X, x@example.org' "
+    "--label smiling=yes,no --token privet-collector/operator.token --out smiles"
 )
 def create(
     release: Annotated[Path, typer.Argument(help="Folder of the release")],
@@ -82,7 +88,8 @@ def create(
     report: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the audit: attaches its figures, and a report of them without anybody's records"
+            help="Folder of the audit: attaches its figures, and a report of them without "
+            "anybody's records"
         ),
     ] = None,
     identity: Annotated[
@@ -94,7 +101,7 @@ def create(
         from privet.exchange.owner import campaigns
         from privet.exchange.protocol.seal import fingerprint
 
-        wishes = campaigns.Wishes(
+        terms = campaigns.Terms(
             title,
             purpose,
             who,
@@ -108,25 +115,19 @@ def create(
             server,
             release,
             folder,
-            wishes,
+            terms,
             token_of(token),
             identity or home_folder() / "owner.key",
             decoder=decoder,
             audit=audit,
             report=report,
         )
-    out.print(f"The campaign's link:  {made.link.text}", markup=False)
-    out.print(
-        f"Your key's fingerprint, to tell participants:  {fingerprint(made.manifest.signing_key)}",
-        markup=False,
-    )
+    show(f"The campaign's link:  {made.link.text}")
+    show(f"Your key's fingerprint, to tell participants:  {fingerprint(made.manifest.signing_key)}")
     if made.manifest.mode == "sealed":
-        out.print(
-            f"Only {folder / 'sealing.key'} opens what comes: keep a copy. Nobody can replace it.",
-            markup=False,
-        )
+        show(f"Only {folder / 'sealing.key'} opens what comes: keep a copy. Nobody can replace it.")
     if invited:
-        out.print(f"Invite people:  privet campaign invite {folder}", markup=False)
+        show(f"Invite people:  privet campaign invite {folder}")
 
 
 @campaign_app.command(
@@ -159,12 +160,14 @@ def decoder_(
     could be rebuilt of theirs."""
     from privet.exchange.owner.decoder import learn_decoder
 
-    found = learn_decoder(
+    rebuilt = learn_decoder(
         release, data, file, schema=schema, width=width, steps=steps, seed=seed, device=device
     )
-    first = next(iter(found.figures.values()))
-    said = f"{found.measure} {first.value:.2f} on people it has not seen; one picture for everyone reaches {first.chance:.2f}."
-    out.print(f"{said}  {file}", markup=False)
+    figure = next(iter(rebuilt.figures.values()))
+    show(
+        f"{rebuilt.measure} {figure.value:.2f} on people it has not seen; one picture for everyone "
+        f"reaches {figure.chance:.2f}.  {file}"
+    )
 
 
 @campaign_app.command(
@@ -175,46 +178,35 @@ def list_(token: Operator, server: Server = "http://127.0.0.1:8300") -> None:
     with extra("A campaign"):
         from privet.exchange.owner import campaigns
 
-        for one in campaigns.listing(server, token_of(token)):
-            state = "closed" if one["closed"] else "open"
-            out.print(
-                f"{one['campaign']}  {state:<6}  {one['mode']}, {one['access']}  {one['title']}",
-                markup=False,
-            )
+        for one in campaigns.list_campaigns(server, token_of(token)):
+            state = "closed" if one.closed else "open"
+            show(f"{one.campaign}  {state:<6}  {one.mode}, {one.access}  {one.title}")
 
 
-@campaign_app.command(epilog="Example:  privet campaign show smiles")
-def show(folder: CampaignFolder) -> None:
+@campaign_app.command("show", epilog="Example:  privet campaign show smiles")
+def show_(folder: Folder) -> None:
     """What has come so far."""
     with extra("A campaign"):
         from privet.exchange.owner import campaigns
 
-        campaign = campaigns.Folder.load(folder)
-        found = campaigns.figures(campaign)
-        tokens = campaigns.tokens(campaign)
-    out.print(
-        f"{found['title']} ({'closed' if found['closed'] else 'open'}):  {campaign.link.text}",
-        markup=False,
-    )
-    out.print(
-        f"{found['records']} records of {found['people']} people, {found['bytes'] / 1000:.1f} kB",
-        markup=False,
-    )
-    for day, many in found["by_day"].items():
-        out.print(f"  {day}  {many}", markup=False)
-    for reason, many in found["gone"].items():
-        out.print(f"{many} gone: {reason}", markup=False)
-    invited = [one for one in tokens if one["scope"] == "invite"]
+        campaign = campaigns.CampaignFolder.load(folder)
+        figures = campaigns.figures(campaign)
+        invited = [one for one in campaigns.tokens(campaign) if one.scope == "invite"]
+    show(f"{figures.title} ({'closed' if figures.closed else 'open'}):  {campaign.link.text}")
+    size = f"{figures.bytes / 1000:.1f} kB"
+    show(f"{figures.records} records of {figures.people} people, {size}")
+    for day, many in figures.by_day.items():
+        show(f"  {day}  {many}")
+    for reason, many in figures.gone.items():
+        show(f"{many} gone: {reason}")
     if invited:
-        out.print(
-            f"{len(invited)} invitations, {sum(one['revoked'] is not None for one in invited)} of them revoked",
-            markup=False,
-        )
+        revoked = sum(one.revoked is not None for one in invited)
+        show(f"{len(invited)} invitations, {revoked} of them revoked")
 
 
 @campaign_app.command(epilog="Example:  privet campaign invite smiles --count 20 --days 14")
 def invite(
-    folder: CampaignFolder,
+    folder: Folder,
     count: Annotated[int, typer.Option(min=1, max=1000)] = 1,
     days: Annotated[int, typer.Option(min=1, max=3650, help="For how long they are valid")] = 30,
 ) -> None:
@@ -222,36 +214,36 @@ def invite(
     with extra("A campaign"):
         from privet.exchange.owner import campaigns
 
-        for link in campaigns.invite(campaigns.Folder.load(folder), count, days):
-            out.print(link, markup=False)
+        for link in campaigns.invite(campaigns.CampaignFolder.load(folder), count, days):
+            show(link)
 
 
 @campaign_app.command(epilog="Example:  privet campaign revoke smiles 0123456789abcdef")
 def revoke(
-    folder: CampaignFolder,
+    folder: Folder,
     token: Annotated[str, typer.Argument(help="An invitation's link, a token, or a token's name")],
 ) -> None:
     """End an invitation or a token now."""
     with extra("A campaign"):
         from privet.exchange.owner import campaigns
 
-        campaigns.revoke(campaigns.Folder.load(folder), token)
-    out.print("Revoked.")
+        campaigns.revoke(campaigns.CampaignFolder.load(folder), token)
+    show("Revoked.")
 
 
 @campaign_app.command(epilog="Example:  privet campaign close smiles")
-def close(folder: CampaignFolder) -> None:
+def close(folder: Folder) -> None:
     """Take no more records."""
     with extra("A campaign"):
         from privet.exchange.owner import campaigns
 
-        campaigns.close(campaigns.Folder.load(folder))
-    out.print("Closed. What came stays until it is withdrawn or its time is over.")
+        campaigns.close(campaigns.CampaignFolder.load(folder))
+    show("Closed. What came stays until it is withdrawn or its time is over.")
 
 
 @campaign_app.command(epilog="Example:  privet campaign export smiles --out smiles-data")
 def export(
-    folder: CampaignFolder,
+    folder: Folder,
     target: Annotated[
         Path | None, typer.Option("--out", help="Folder for export.parquet and manifest.json")
     ] = None,
@@ -276,22 +268,20 @@ def export(
         from privet.exchange.owner import campaigns
         from privet.exchange.owner import export as exports
 
-        campaign = campaigns.Folder.load(folder)
+        campaign = campaigns.CampaignFolder.load(folder)
         if sealed is not None:
-            out.print(
-                f"{exports.download(campaign, sealed)} records, sealed, in {sealed}", markup=False
-            )
+            show(f"{exports.download(campaign, sealed)} records, sealed, in {sealed}")
             return
         if target is None:
             raise PrivetError("Say where to write the table: --out FOLDER.")
-        found = exports.export(campaign, target, key=key, source=source)
-    out.print(f"{found.records} records:  {found.table}", markup=False)
-    for why, many in found.refused.items():
-        out.print(f"{many} not used: {why}", markup=False)
-    if found.gone:
-        out.print(
-            f"{len(found.gone)} gone since the last export, named in manifest.json: delete them from copies.",
-            markup=False,
+        exported = exports.export(campaign, target, key=key, source=source)
+    show(f"{exported.records} records:  {exported.table}")
+    for why, many in exported.refused.items():
+        show(f"{many} not used: {why}")
+    if exported.gone:
+        show(
+            f"{len(exported.gone)} gone since the last export, named in manifest.json: delete them "
+            "from copies."
         )
 
 

@@ -3,13 +3,12 @@ when it runs."""
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from privet.cli.campaign import campaign_app, extra, out
+from privet.cli.campaign import campaign_app, extra, show
 from privet.core.errors import PrivetError
 from privet.core.home import home_folder
 
@@ -62,20 +61,15 @@ def serve(
     withdraws."""
     with extra("A collector"):
         from privet.exchange.collector.limits import Limits
+        from privet.exchange.collector.serve import Address
         from privet.exchange.collector.serve import serve as run
 
-        limits = Limits(body=body, seconds=seconds, rate=rate, burst=burst)
         run(
             folder,
-            host,
-            port,
+            Address(host, port, certificate, key, behind_proxy),
             db=db,
             blobs=blobs,
-            limits=limits,
-            reserve=reserve,
-            certificate=certificate,
-            key=key,
-            behind_proxy=behind_proxy,
+            limits=Limits(body=body, seconds=seconds, rate=rate, burst=burst, reserve=reserve),
             open_metrics=open_metrics,
             new_token=new_token,
             quiet=quiet,
@@ -106,34 +100,28 @@ def share(
 ) -> None:
     """Take part in a campaign: run its release here, see what leaves, and send only that."""
     with extra("Taking part"):
-        from privet.exchange.participant import sentences as words
-        from privet.exchange.participant.outbox import Outbox
-        from privet.exchange.participant.share import fetch, flush, is_known, prepare, send
-        from privet.exchange.protocol.client import Client, Link
+        from privet.exchange.participant import sentences
+        from privet.exchange.participant.outbox import Outbox, Sent
+        from privet.exchange.participant.share import share as run
 
-        outbox = Outbox(home_folder())
+        sent: Sent | None
         if retry:
-            out.print(words.sent(flush(outbox, cache(Client)), home_folder()), markup=False)
-            return
-        if link is None or not files:
+            sent = Outbox(home_folder()).send_all()
+        elif link is None or not files:
             raise PrivetError("Give a campaign's link and files to take part with, or --retry.")
-        where = Link.parse(link)
-        with Client(where.server) as client:
-            campaign = fetch(where, client, home_folder() / "known", fingerprint)
-            out.print(words.about(campaign, is_known(campaign, home_folder())), markup=False)
-            records = prepare(campaign, files, label or [], column)
-            out.print(words.leaves(campaign, records), markup=False)
-            if dry_run:
-                out.print("Nothing was sent.")
-                return
-            if not campaign.open:
-                raise PrivetError("The campaign is closed: it takes no more records.")
-            if not yes and not typer.confirm("Send this?"):
-                out.print("Nothing was sent.")
-                return
-            result = send(campaign, records, outbox, client)
-    out.print(words.sent(result, home_folder()), markup=False)
-    if result.refused or result.waiting:
+        else:
+            sent = run(
+                link,
+                files,
+                label or [],
+                confirm=lambda: yes or typer.confirm("Send this?"),
+                show=show,
+                column=column,
+                fingerprint=fingerprint,
+                dry_run=dry_run,
+            )
+        show(sentences.sent(sent, home_folder()))
+    if sent is not None and not retry and (sent.refused or sent.waiting):
         raise typer.Exit(1)
 
 
@@ -153,30 +141,14 @@ def withdraw(
 ) -> None:
     """Take back what was sent: the collector deletes it at once."""
     with extra("Withdrawing"):
-        from privet.exchange.participant import sentences as words
+        from privet.exchange.participant import sentences
         from privet.exchange.participant.outbox import Outbox
-        from privet.exchange.participant.outbox import withdraw as take_back
-        from privet.exchange.protocol.client import Client, Link
+        from privet.exchange.participant.share import withdraw as run
 
-        outbox = Outbox(home_folder())
-        if show_:
-            for one in outbox.kept():
-                out.print(words.receipt(one), markup=False)
-            return
-        chosen = [outbox.find(word) for word in receipts or []]
-        if all_ or campaign is not None:
-            name = None if campaign is None else Link.parse(campaign).campaign
-            chosen += [one for one in outbox.kept() if name is None or one.campaign == name]
-        if not chosen:
-            raise PrivetError("Name receipts, --campaign LINK or --all; see them with --list.")
-        for one in chosen:
-            with Client(one.server) as client:
-                deleted = take_back(one, client)
-            outbox.forget(one)
-            out.print(
-                f"{one.submission[:12]}  {'deleted' if deleted else 'was gone already'}  {one.source}",
-                markup=False,
-            )
+        if not show_:
+            run(receipts or [], campaign=campaign, everything=all_, show=show)
+        for one in Outbox(home_folder()).receipts() if show_ else ():
+            show(sentences.receipt(one))
 
 
 def task(
@@ -190,14 +162,14 @@ def task(
     """Train the collector's model on what participants let through, count it on people it has not
     seen, and keep it."""
     with extra("A task"):
-        from privet.exchange.owner.task import train
+        from privet.exchange.owner.task import train_task
 
-        found = train(data, label, folder, seed)
-    score = found.score
-    out.print(
-        f"{label}: {score.measure} {score.value:.3f} ({score.low:.3f} to {score.high:.3f}, chance {score.chance:.3f}) "
-        f"on {found.records['test']} records of other people, by {found.model}.  {folder / 'model.onnx'}",
-        markup=False,
+        trained = train_task(data, label, folder, seed)
+    score = trained.score
+    show(
+        f"{label}: {score.measure} {score.value:.3f} ({score.low:.3f} to {score.high:.3f}, chance "
+        f"{score.chance:.3f}) on {trained.records['test']} records of other people, by "
+        f"{trained.model}.  {folder / 'model.onnx'}"
     )
 
 
@@ -212,5 +184,6 @@ def mount(app: typer.Typer) -> None:
         withdraw
     )
     app.command(
-        epilog="Example:  privet task --data smiles-data/export.parquet --label smiling --out smiles-model"
+        epilog="Example:  privet task --data smiles-data/export.parquet --label smiling "
+        "--out smiles-model"
     )(task)

@@ -10,13 +10,10 @@ nothing new.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 
-# Steps of the grid within one scale of the noise, or up to twice as many.
-FINE = 4096
+from privet.nets.noise_grid import GRID_STEPS, grid_step
 
 
 class Additive(nn.Module):
@@ -41,12 +38,12 @@ class Additive(nn.Module):
     def drown(self, code: Tensor, noise: Tensor, x: Tensor) -> Tensor:
         """What is released of a code that is known already."""
         z = add(code, self.scale * noise, x)
-        step = torch.exp2(torch.floor(torch.log2(self.scale.clamp(min=1e-30)))) / FINE
+        step = torch.exp2(torch.floor(torch.log2(self.scale.clamp(min=1e-30)))) / GRID_STEPS
         return torch.round(z / step) * step
 
     @property
     def step(self) -> float:
-        return 2.0 ** math.floor(math.log2(max(float(self.scale), 1e-30))) / FINE
+        return grid_step(float(self.scale))
 
 
 def add(z: Tensor, noise: Tensor, x: Tensor) -> Tensor:

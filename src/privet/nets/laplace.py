@@ -18,7 +18,6 @@ numbers at once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import cast
 
@@ -27,6 +26,7 @@ from torch import Tensor, nn
 
 from privet.data.schema import Schema
 from privet.nets.additive import Additive
+from privet.nets.noise_grid import grid_step
 from privet.nets.record import Record
 
 # Steps within one scale of the noise, or up to twice as many.
@@ -45,7 +45,7 @@ class Laplace(Additive):
         `bound` sets others."""
         super().__init__(body, scale)
         shape = tuple(size or 1 for size in cast(Sequence[int | None], self.shape))
-        self.register_buffer("grain", torch.tensor(2.0 ** math.floor(math.log2(scale)) / STEPS))
+        self.register_buffer("grain", torch.tensor(grid_step(scale, STEPS)))
         self.register_buffer("low", torch.full(shape, -1.0))
         self.register_buffer("span", torch.full(shape, 2.0))
 

@@ -20,9 +20,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.data.schema import Schema, TableSchema
-from privet.nets.additive import FINE
 from privet.nets.code import Rows, body
 from privet.nets.convolutions import prepare
+from privet.nets.noise_grid import GRID_STEPS
 from privet.nets.resnet import ResNet
 
 # The coarsest grid: below the difference that two runtimes may show.
@@ -52,7 +52,7 @@ class Spread(nn.Module):
     def fill(self, location: Tensor, scales: Tensor) -> None:
         self.location.copy_(location)
         self.scales.copy_(scales)
-        fine = torch.exp2(torch.floor(torch.log2(scales.clamp(min=1e-30)))) / FINE
+        fine = torch.exp2(torch.floor(torch.log2(scales.clamp(min=1e-30)))) / GRID_STEPS
         self.step.copy_(fine.clamp(FINEST, COARSEST))
 
     def forward(self, x: Tensor, noise: Tensor | None = None) -> Tensor:

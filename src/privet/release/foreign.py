@@ -97,10 +97,6 @@ def from_onnx(
         run = session(content)
     except PrivetError as error:
         raise PrivetError(f"{path}: {error}") from None
-    except Exception as error:
-        raise PrivetError(
-            f"{path} cannot be run as ONNX ({str(error).splitlines()[0][:120]})."
-        ) from None
     given, noise = about.get("input", {}), about.get("noise")
     schema = _schema(given, data, [*hidden, *without])
     graph = _Graph(run, given, noise, about.get("output", {}).get("name"), schema, path.name)
@@ -135,7 +131,7 @@ def from_vectors(
     if not private:
         raise PrivetError(f"Say which column of {path.name} must not be readable: --private A.")
     layout = layout or Layout()
-    kinds, about = _columns(path)
+    kinds, about = released_columns(path)
     lists = [name for name, kind in kinds.items() if depth(kind)]
     declared = (*private, *utility)
     if absent := [name for name in declared if name not in kinds]:
@@ -398,7 +394,7 @@ def _bytes(path: Path) -> bytes:
         raise PrivetError(f"Cannot read {path}: {error.strerror}.") from None
 
 
-def _columns(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def released_columns(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Types of the columns of a parquet file, and what `privet apply` wrote about them."""
     try:
         schema = pq.read_schema(path)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -90,30 +90,43 @@ def _quantised(release: Exportable) -> bytes | None:
 
 def trace(release: Exportable) -> bytes:
     """The network as a graph, not checked yet."""
-    inputs = example(release, 3)
-    axes: dict[str, Any] = {}
-    for name, value in inputs.items():
-        free = {0: torch.export.Dim.AUTO}
-        if release.schema.modality == "text":
-            free[1] = torch.export.Dim.AUTO
-        axes[name] = {axis: free.get(axis, torch.export.Dim.STATIC) for axis in range(value.ndim)}
+    free = 2 if release.schema.modality == "text" else 1
+    return trace_module(release.module, example(release, 3), "z", free)
+
+
+def trace_module(
+    module: nn.Module, inputs: dict[str, Array], output: str, free_axes: int = 1
+) -> bytes:
+    """A network as an ONNX graph.
+
+    Parameters:
+        module: The network.
+        inputs: Examples of its arguments, by the names that the graph's inputs get.
+        output: The name of the graph's output.
+        free_axes: So many first axes of every input may have any size.
+    """
+    free, fixed = torch.export.Dim.AUTO, torch.export.Dim.STATIC
+    axes = [
+        {axis: free if axis < free_axes else fixed for axis in range(value.ndim)}
+        for value in inputs.values()
+    ]
+    loud = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    levels = [logger.level for logger in loud]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        loud = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
-        before = [logger.level for logger in loud]
         for logger in loud:
             logger.setLevel(logging.ERROR)
         program = torch.onnx.export(
-            release.module.eval(),
-            tuple(torch.from_numpy(v) for v in inputs.values()),
+            module.eval(),
+            tuple(torch.from_numpy(value) for value in inputs.values()),
             dynamo=True,
             verbose=False,
             input_names=list(inputs),
-            output_names=["z"],
-            dynamic_shapes=tuple(axes.values()),
+            output_names=[output],
+            dynamic_shapes=tuple(axes),
             external_data=False,
         )
-        for logger, level in zip(loud, before, strict=True):
+        for logger, level in zip(loud, levels, strict=True):
             logger.setLevel(level)
     assert program is not None
     graph: bytes = program.model_proto.SerializeToString()

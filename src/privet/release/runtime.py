@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from privet.core.errors import PrivetError
+from privet.core.errors import PrivetError, first_line
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Schema, schema_from_json
 from privet.release.noise import Noise
@@ -136,8 +136,9 @@ def read_part(folder: Path, card: dict[str, Any], part: str) -> bytes:
 def session(graph: bytes, threads: int = 0) -> Any:
     """An onnxruntime session on the CPU, which is what a participant has.
 
-    PrivetError where the graph takes data from a file: onnxruntime would read it relative to the
-    current folder, and what is in somebody's file would then be in what the graph gives.
+    PrivetError where it is no graph, or where it takes data from a file: onnxruntime would read
+    that relative to the current folder, and what is in somebody's file would then be in what the
+    graph gives.
     """
     refuse_external_data(graph)
     import onnxruntime
@@ -147,7 +148,10 @@ def session(graph: bytes, threads: int = 0) -> Any:
     options.intra_op_num_threads = threads
     # Else bytes that say so are read in onnxruntime's own format, which was not looked through.
     options.add_session_config_entry("session.load_model_format", "ONNX")
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    try:
+        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # whatever the runtime says about a graph that it cannot run
+        raise PrivetError(f"The graph cannot be run as ONNX ({first_line(error)}).") from None
 
 
 def refuse_external_data(graph: bytes) -> None:

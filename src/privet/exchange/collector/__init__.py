@@ -1,1 +1,1 @@
-"""The server that takes released records."""
+"""The collector's server: what it stores, what it refuses, and what it answers."""

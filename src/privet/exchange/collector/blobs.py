@@ -13,25 +13,26 @@ import fcntl
 import hashlib
 import os
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privet.core.errors import PrivetError, missing_extra
+from privet.core.errors import PrivetError, first_line, missing_extra
+from privet.core.files import sync_folder
 
+# Where the parts of releases lie among the blobs.
+PARTS = "parts"
+# The file that says which database the blobs belong to.
 IDENTITY = "identity"
-"""The file that says which database the blobs belong to."""
+# Blobs deleted at once in a store elsewhere.
 THREADS = 16
-"""Blobs deleted at once in a store elsewhere."""
-YOUNG = 3600.0
-"""Seconds for which the sweep leaves an orphan alone where another server may be about to write its
-row."""
 
 
 class Blob(NamedTuple):
+    """The place of a blob: its campaign, or `PARTS`, and its name."""
+
     campaign: str
     name: str
 
@@ -49,11 +50,43 @@ def blob_name(content: bytes) -> str:
     return hashlib.sha256(os.urandom(32) + content).hexdigest()
 
 
-class Blobs(ABC):
-    @abstractmethod
+class Blobs:
+    """Blobs in a store that fsspec knows, with the identity of the database that they belong to.
+
+    Attributes:
+        address: Where the blobs lie, for people to read.
+        grace: Seconds for which an orphan is left alone when a server starts: another server may
+            be about to write its row.
+
+    Parameters:
+        address: A folder, or such as `s3://bucket/prefix`.
+    """
+
+    grace = 3600.0
+
+    def __init__(self, address: str) -> None:
+        self.address = address.rstrip("/")
+        try:
+            import fsspec  # type: ignore[import-untyped]
+
+            self.system: Any = fsspec.filesystem("file")
+            self.root = str(Path(address).resolve())
+            if "://" in address:
+                self.system, self.root = fsspec.core.url_to_fs(self.address)
+        except ImportError as error:
+            raise missing_extra(
+                str(error.name), "exchange", f"Keeping records in {address}"
+            ) from None
+        except Exception as error:  # whatever the store's own client raises
+            raise PrivetError(
+                f"{address} cannot be used for records ({first_line(error)})."
+            ) from None
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="blob")
+
     def write(self, blob: Blob, content: bytes) -> None:
         """Write one; it is durable once `sync` was called too. Full where there is no room. Many
         threads may write at once."""
+        self.system.pipe_file(self._path(*blob), content)
 
     def sync(self, blobs: Sequence[Blob]) -> None:
         """Make the names of written blobs durable, where that takes something more."""
@@ -64,43 +97,79 @@ class Blobs(ABC):
         self.write(blob, content)
         self.sync([blob])
 
-    @abstractmethod
-    def get(self, blob: Blob) -> bytes: ...
+    def get(self, blob: Blob) -> bytes:
+        """Missing where there is none."""
+        try:
+            return bytes(self.system.cat_file(self._path(*blob)))
+        except FileNotFoundError:
+            raise Missing(blob.name) from None
 
-    @abstractmethod
     def delete(self, blobs: Sequence[Blob]) -> None:
         """Remove them, durably; those that are gone already are no error."""
 
-    @abstractmethod
+        def one(blob: Blob) -> None:
+            with suppress(FileNotFoundError):
+                self.system.rm_file(self._path(*blob))
+
+        list(self._pool.map(one, blobs))
+
     def all(self) -> Iterator[tuple[Blob, float]]:
         """Every blob, and when it was written, in seconds since 1970."""
+        self.system.invalidate_cache()
+        try:
+            files: dict[str, dict[str, Any]] = self.system.find(self.root, detail=True)
+        except FileNotFoundError:
+            return
+        for path, about in files.items():
+            folder, _, name = path.rpartition("/")
+            if folder == self.root.rstrip("/"):  # the identity is no blob
+                continue
+            times = (about.get(key) for key in ("LastModified", "created", "mtime"))
+            written: Any = next(filter(None, times), time.time())
+            seconds = written.timestamp() if hasattr(written, "timestamp") else float(written)
+            yield Blob(folder.rpartition("/")[2], name), seconds
 
-    @abstractmethod
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether it can be written to."""
+        try:
+            self.system.invalidate_cache()
+            self.system.exists(self.root)
+        except Exception:  # whatever the store's own client raises
+            return False
+        return True
 
-    @abstractmethod
     def identity(self) -> str | None:
         """The identity of the database that these blobs belong to; None where none is written."""
+        try:
+            return bytes(self.system.cat_file(self._path(IDENTITY))).decode("ascii").strip()
+        except FileNotFoundError:
+            return None
 
-    @abstractmethod
     def identify(self, identity: str) -> None:
         """Write the identity of their database beside the blobs, durably."""
+        self.system.pipe_file(self._path(IDENTITY), identity.encode("ascii"))
 
     def close(self) -> None:
-        return None
+        """Let another server use the place."""
+        self._pool.shutdown()
 
-    where: str
-    """Where the blobs lie, for people to read."""
-    young: float = 0.0
-    """Seconds for which an orphan is left alone at start."""
+    def _path(self, *names: str) -> str:
+        return "/".join((self.root, *names))
 
 
 class Disk(Blobs):
-    """Files under one folder, which one server uses at a time."""
+    """Files under one folder, which one server uses at a time.
+
+    Parameters:
+        folder: Made where it is not there.
+        reserve: Bytes to leave free on the disk.
+    """
+
+    grace = 0.0
 
     def __init__(self, folder: Path, reserve: int = 0) -> None:
-        self.folder, self.reserve, self.where = folder, reserve, str(folder)
+        super().__init__(str(folder))
+        self.folder, self.reserve = folder, reserve
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -111,162 +180,61 @@ class Disk(Blobs):
             ) from None
         except OSError as error:
             raise PrivetError(f"Cannot use {folder} for records: {error.strerror}.") from None
-        for left in folder.glob("*/.*"):
-            left.unlink(missing_ok=True)
-        self._known: set[str] = set()
+        for unfinished in folder.glob("*/.*"):
+            unfinished.unlink(missing_ok=True)
+        self._folders: set[str] = set()
 
     def write(self, blob: Blob, content: bytes) -> None:
         if self.reserve and self._free() < self.reserve:
             raise Full("less room is left than is kept in reserve")
-        if blob.campaign not in self._known:
-            self._folder(blob.campaign)
+        if blob.campaign not in self._folders:
+            (self.folder / blob.campaign).mkdir(exist_ok=True)
+            sync_folder(self.folder)
+            self._folders.add(blob.campaign)
         try:
-            _write_file(self._path(blob), content)
+            _write_file(self.folder.joinpath(*blob), content)
         except OSError as error:
-            raise (
-                Full(str(error))
-                if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-                else error
-            ) from None
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            raise (Full(str(error)) if full else error) from None
 
     def sync(self, blobs: Sequence[Blob]) -> None:
         for campaign in {blob.campaign for blob in blobs}:
-            _sync(self.folder / campaign)
-
-    def get(self, blob: Blob) -> bytes:
-        try:
-            return self._path(blob).read_bytes()
-        except FileNotFoundError:
-            raise Missing(blob.name) from None
+            sync_folder(self.folder / campaign)
 
     def delete(self, blobs: Sequence[Blob]) -> None:
-        for blob in blobs:
-            self._path(blob).unlink(missing_ok=True)
-        for campaign in {blob.campaign for blob in blobs}:
-            if (self.folder / campaign).is_dir():
-                _sync(self.folder / campaign)
+        super().delete(blobs)
+        self.sync([blob for blob in blobs if (self.folder / blob.campaign).is_dir()])
 
     def all(self) -> Iterator[tuple[Blob, float]]:
-        for folder in os.scandir(self.folder):
-            if folder.is_dir():
-                for file in os.scandir(folder):
-                    if not file.name.startswith("."):
-                        with suppress(FileNotFoundError):
-                            yield Blob(folder.name, file.name), file.stat().st_mtime
+        # fsspec would stop where a file is renamed or deleted meanwhile.
+        for folder in filter(os.DirEntry.is_dir, os.scandir(self.folder)):
+            for file in os.scandir(folder):
+                if not file.name.startswith("."):
+                    with suppress(FileNotFoundError):
+                        yield Blob(folder.name, file.name), file.stat().st_mtime
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         try:
             return os.access(self.folder, os.W_OK) and self._free() > self.reserve
         except OSError:
             return False
 
-    def identity(self) -> str | None:
-        try:
-            return (self.folder / IDENTITY).read_text(encoding="ascii").strip()
-        except FileNotFoundError:
-            return None
-
     def identify(self, identity: str) -> None:
         _write_file(self.folder / IDENTITY, identity.encode("ascii"))
-        _sync(self.folder)
+        sync_folder(self.folder)
 
     def close(self) -> None:
+        super().close()
         os.close(self._lock)
-
-    def _path(self, blob: Blob) -> Path:
-        return self.folder / blob.campaign / blob.name
-
-    def _folder(self, campaign: str) -> None:
-        (self.folder / campaign).mkdir(exist_ok=True)
-        _sync(self.folder)
-        self._known.add(campaign)
 
     def _free(self) -> int:
         room = os.statvfs(self.folder)
         return room.f_bavail * room.f_frsize
 
 
-class Remote(Blobs):
-    """Objects in a store that fsspec knows. A put is durable when the store has answered."""
-
-    young = YOUNG
-
-    def __init__(self, url: str) -> None:
-        try:
-            import fsspec  # type: ignore[import-untyped]
-
-            self.where = url
-            self.system, self.root = fsspec.core.url_to_fs(url)
-        except ImportError as error:
-            raise missing_extra(str(error.name), "exchange", f"Keeping records in {url}") from None
-        except Exception as error:  # whatever the store's own client raises
-            raise PrivetError(f"{url} cannot be used for records ({_line(error)}).") from None
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="blob")
-
-    def write(self, blob: Blob, content: bytes) -> None:
-        self.system.pipe_file(self._path(blob), content)
-
-    def get(self, blob: Blob) -> bytes:
-        try:
-            return bytes(self.system.cat_file(self._path(blob)))
-        except FileNotFoundError:
-            raise Missing(blob.name) from None
-
-    def delete(self, blobs: Sequence[Blob]) -> None:
-        def one(blob: Blob) -> None:
-            with suppress(FileNotFoundError):
-                self.system.rm_file(self._path(blob))
-
-        list(self._pool.map(one, blobs))
-
-    def all(self) -> Iterator[tuple[Blob, float]]:
-        self.system.invalidate_cache()
-        try:
-            found: dict[str, dict[str, Any]] = self.system.find(self.root, detail=True)
-        except FileNotFoundError:
-            return
-        for path, about in found.items():
-            campaign, _, name = path.rpartition("/")
-            if campaign == self.root.rstrip("/"):  # the identity is no blob
-                continue
-            at: Any = (
-                about.get("LastModified")
-                or about.get("created")
-                or about.get("mtime")
-                or time.time()
-            )
-            yield (
-                Blob(campaign.rpartition("/")[2], name),
-                at.timestamp() if hasattr(at, "timestamp") else float(at),
-            )
-
-    def ready(self) -> bool:
-        try:
-            self.system.invalidate_cache()
-            self.system.exists(self.root)
-        except Exception:  # whatever the store's own client raises
-            return False
-        return True
-
-    def identity(self) -> str | None:
-        try:
-            return bytes(self.system.cat_file(f"{self.root}/{IDENTITY}")).decode("ascii").strip()
-        except FileNotFoundError:
-            return None
-
-    def identify(self, identity: str) -> None:
-        self.system.pipe_file(f"{self.root}/{IDENTITY}", identity.encode("ascii"))
-
-    def close(self) -> None:
-        self._pool.shutdown()
-
-    def _path(self, blob: Blob) -> str:
-        return f"{self.root}/{blob.campaign}/{blob.name}"
-
-
-def open_blobs(where: str, reserve: int = 0) -> Blobs:
-    """`where` is a folder, or an address with `://`."""
-    return Remote(where.rstrip("/")) if "://" in where else Disk(Path(where), reserve)
+def open_blobs(address: str, reserve: int = 0) -> Blobs:
+    """`address` is a folder, or has `://` in it."""
+    return Blobs(address) if "://" in address else Disk(Path(address), reserve)
 
 
 def _write_file(path: Path, content: bytes) -> None:
@@ -274,32 +242,12 @@ def _write_file(path: Path, content: bytes) -> None:
     temporary = path.with_name(f".{path.name}")
     try:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            _write_all(handle, content)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         temporary.rename(path)
     except OSError:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
-
-
-def _write_all(handle: int, content: bytes) -> None:
-    """One write may take less than all of it, where the room ends or a signal comes."""
-    view = memoryview(content)
-    while view:
-        view = view[os.write(handle, view) :]
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -4,71 +4,98 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from privet.core.version import __version__
 from privet.exchange.collector.blobs import Blobs
 from privet.exchange.collector.commits import Commits, Refused
+from privet.exchange.collector.database import Database
 from privet.exchange.collector.limits import Limits
+from privet.exchange.collector.monitor import Monitor
 from privet.exchange.collector.retention import pair, sweep
-from privet.exchange.collector.store import Bearer, Store
-from privet.exchange.collector.watch import Watch
-from privet.exchange.protocol import manifest as manifests
-from privet.exchange.protocol.manifest import Manifest
+from privet.exchange.collector.tokens import bearer_token
+from privet.exchange.protocol.manifest import Manifest, read_manifest
 
 PAGES = Path(__file__).parent.parent / "pages"
+MANIFESTS_REMEMBERED = 1000
 
 
 @dataclass
 class Collector:
-    """What every answer needs."""
+    """One server with its parts.
 
-    store: Store
+    Parameters:
+        database, blobs: Where rows and records are stored.
+        monitor: Its log and counters.
+        limits: What it takes.
+        open_metrics: Whether /metrics needs no operator's token.
+        pages: Folder of the pages for browsers.
+    """
+
+    database: Database
     blobs: Blobs
-    watch: Watch = field(default_factory=Watch)
+    monitor: Monitor = field(default_factory=Monitor)
     limits: Limits = field(default_factory=Limits)
     open_metrics: bool = False
-    """Whether /metrics needs no operator's token."""
     pages: Path = PAGES
     _manifests: dict[str, Manifest] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.commits = Commits(self.store, self.blobs, self.watch.heard())
+        self.commits = Commits(self.database, self.blobs, self.monitor)
 
     def start(self) -> None:
         """Only one server uses the blobs on a disk, so what has no row now will never have one."""
-        pair(self.store, self.blobs)
-        swept = sweep(self.store, self.blobs, self.watch, self.blobs.young)
+        pair(self.database, self.blobs)
+        swept = sweep(self.database, self.blobs, self.monitor, self.blobs.grace)
         self.commits.start()
-        self.watch.say("started", version=__version__, swept=swept)
+        self.monitor.log("started", version=__version__, swept=swept)
 
     def stop(self) -> None:
         self.commits.stop()
         self.blobs.close()
-        self.store.engine.dispose()
-        self.watch.say("stopped")
+        self.database.engine.dispose()
+        self.monitor.log("stopped")
 
-    def manifest(self, campaign: str) -> Manifest | None:
+    def campaign(self, name: str) -> Any:
+        """A campaign's row; Refused where there is none."""
+        row = self.database.campaign(name)
+        if row is None:
+            raise Refused(404, "There is no such campaign.")
+        return row
+
+    def manifest(self, campaign: str) -> Manifest:
         """A manifest never changes, so it is read once."""
         if campaign not in self._manifests:
-            row = self.store.campaign(campaign)
-            if row is None:
-                return None
-            if len(self._manifests) > 1000:
+            row = self.campaign(campaign)
+            if len(self._manifests) >= MANIFESTS_REMEMBERED:
                 self._manifests.clear()
-            self._manifests[campaign] = manifests.read(row.manifest, row.signature)
+            self._manifests[campaign] = read_manifest(row.manifest, row.signature)
         return self._manifests[campaign]
 
-    def bearer(self, request: Request, *scopes: str, campaign: str | None = None) -> Bearer:
+    def has_read(self, campaign: str) -> bool:
+        """Whether `manifest` answers without asking the database."""
+        return campaign in self._manifests
+
+    def bearer(self, request: Request, *scopes: str, campaign: str | None = None) -> Any:
         """Whoever asks, if the token is of one of these scopes and, unless it is the operator's,
         for this campaign."""
-        kind, _, text = request.headers.get("authorization", "").partition(" ")
-        found = self.store.bearer(text.strip()) if kind.lower() == "bearer" else None
-        if found is None:
+        token = bearer_token(request.headers.get("authorization", ""))
+        row = None if token is None else self.database.bearer(token)
+        if row is None:
             raise Refused(401, "A valid token is needed.")
-        if found.scope not in scopes or (
-            found.scope != "operator" and campaign is not None and found.campaign != campaign
+        if row.scope not in scopes or (
+            row.scope != "operator" and campaign is not None and row.campaign != campaign
         ):
             raise Refused(403, "This token is not for that.")
-        return found
+        return row
+
+
+async def collector_of(request: Request) -> Collector:
+    """The collector that a route belongs to."""
+    collector: Collector = request.app.state.collector
+    return collector
+
+
+ThisCollector = Annotated[Collector, Depends(collector_of)]

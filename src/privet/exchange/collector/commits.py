@@ -14,50 +14,72 @@ participants, who were told nothing, try again with the same key.
 from __future__ import annotations
 
 import asyncio
+import errno
 import queue
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DatabaseError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DatabaseError, IntegrityError
 
 from privet.exchange.collector.blobs import Blob, Blobs, Full
-from privet.exchange.collector.models import Campaign, Gone, Submission, Token
-from privet.exchange.collector.store import TOKEN, Store, now, valid_token
+from privet.exchange.collector.database import Database
+from privet.exchange.collector.monitor import Monitor
+from privet.exchange.collector.tables import campaigns, gone, submissions, tokens
+from privet.exchange.collector.tokens import is_valid, now
 
-MOST = 128
-"""Submissions in a batch."""
-WAITING = 4096
-"""Submissions that may be on their way to the disk; more are asked to come back."""
+# Most submissions in a batch.
+MAX_BATCH = 128
+# Submissions that may be on their way to the disk; more are asked to come back.
+MAX_WAITING = 4096
+# Blobs written at once.
 THREADS = 16
-"""Blobs written at once."""
 
 
 @dataclass(eq=False)
 class Refused(Exception):
-    """Not taken: an HTTP status and a sentence."""
+    """A request that is not taken.
+
+    Parameters:
+        status: Of HTTP.
+        sentence: Why.
+    """
 
     status: int
     sentence: str
 
 
 @dataclass(frozen=True)
-class Receipt:
-    campaign: str
-    submission: str
-    sha256: str
+class Stored:
+    """A submission that is durable.
+
+    Parameters:
+        received: When it came, in milliseconds since 1970.
+        new: Whether it was stored just now, or had been before.
+    """
+
     received: int
     new: bool
-    """Whether it was stored just now, or had been before."""
 
 
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """A submission that has passed every check that needs no database."""
+    """A submission that has passed every check that needs no database.
+
+    Parameters:
+        campaign, id: Names of the campaign, and of the submission in it.
+        person: The same for all records of a person in this campaign.
+        sha256: Of the content.
+        blob: The name under which the content is stored.
+        withdraw: SHA-256 of the secret that withdraws it.
+        limit: Most records of one person.
+        content: The bytes that were sent.
+        token: Name and text of an invitation, where one is needed.
+    """
 
     campaign: str
     id: str
@@ -66,28 +88,36 @@ class Offer:
     blob: str
     withdraw: str
     limit: int
-    """Records per person."""
     content: bytes
     token: tuple[str, str] | None = None
-    """Name and text of an invitation, where one is needed."""
+
+    @property
+    def place(self) -> Blob:
+        return Blob(self.campaign, self.blob)
 
 
-Answer = Receipt | Refused
+Answer = Stored | Refused
 
 
 @dataclass(eq=False)
 class _Waiting:
     offer: Offer
-    future: asyncio.Future[Receipt]
+    future: asyncio.Future[Stored]
     loop: asyncio.AbstractEventLoop
 
 
 @dataclass(eq=False)
 class Commits:
-    store: Store
+    """The threads that store submissions.
+
+    Parameters:
+        database, blobs: Where rows and contents are stored.
+        monitor: Counts batches and failures.
+    """
+
+    database: Database
     blobs: Blobs
-    heard: Callable[[str, dict[str, Any]], None] = lambda event, about: None
-    """Hears what goes wrong, and how large batches are."""
+    monitor: Monitor = field(default_factory=Monitor)
     _queue: queue.SimpleQueue[_Waiting | None] = field(default_factory=queue.SimpleQueue)
     _pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(THREADS, thread_name_prefix="blob")
@@ -107,9 +137,9 @@ class Commits:
             self._thread.join()
             self._thread = None
 
-    async def submit(self, offer: Offer) -> Receipt:
-        """The receipt, once the record is durable; Refused where it is not taken."""
-        if self._under_way >= WAITING:
+    async def submit(self, offer: Offer) -> Stored:
+        """Returns once the record is durable; Refused where it is not taken."""
+        if self._under_way >= MAX_WAITING:
             raise Refused(503, "The collector has more to do than it can: try again in a moment.")
         loop = asyncio.get_running_loop()
         waiting = _Waiting(offer, loop.create_future(), loop)
@@ -122,162 +152,76 @@ class Commits:
 
     def _write(self, waiting: _Waiting) -> None:
         try:
-            self.blobs.write(
-                Blob(waiting.offer.campaign, waiting.offer.blob), waiting.offer.content
-            )
+            self.blobs.write(waiting.offer.place, waiting.offer.content)
         except Exception as error:  # whatever a disk or a store elsewhere may raise
-            self.heard("blob", {"error": type(error).__name__, "detail": _first_line(error)})
-            refused = _no_room() if isinstance(error, Full) else _not_now()
-            waiting.loop.call_soon_threadsafe(_answer, [waiting], [refused])
+            self.monitor.failed("blob", error)
+            waiting.loop.call_soon_threadsafe(_answer, [waiting], [_failure(error)])
         else:
             self._queue.put(waiting)
 
     def _run(self) -> None:
-        last = False
-        while not last:
-            first = self._queue.get()
-            if first is None:
-                return
-            batch = [first]
-            while len(batch) < MOST:
-                try:
-                    more = self._queue.get_nowait()
-                except queue.Empty:
-                    break
-                if more is None:
-                    last = True
-                    break
-                batch.append(more)
-            answers = self.decide_and_store([waiting.offer for waiting in batch])
-            batch[0].loop.call_soon_threadsafe(_answer, batch, answers)
+        ended = False
+        while not ended:
+            batch = [self._queue.get()]
+            while batch[-1] is not None and len(batch) < MAX_BATCH and not self._queue.empty():
+                batch.append(self._queue.get())
+            ended = batch[-1] is None
+            waiting = [one for one in batch if one is not None]
+            if waiting:
+                answers = self.decide_and_store([one.offer for one in waiting])
+                waiting[0].loop.call_soon_threadsafe(_answer, waiting, answers)
 
     def decide_and_store(self, offers: Sequence[Offer]) -> list[Answer]:
-        """An answer for each, in order; their blobs are written, and every receipt is for a record
+        """An answer for each, in order; their blobs are written, and every `Stored` is a record
         that is synced and committed."""
         try:
-            self.heard("batch", {"size": len(offers)})
-            answers = self._batch(offers)
+            self.monitor.batch.observe(len(offers))
+            return self._batch(offers)
         except Exception as error:  # a thread that dies would leave everybody waiting for ever
-            self.heard(
-                "failed",
-                {
-                    "error": type(error).__name__,
-                    "detail": _first_line(error),
-                    "offers": len(offers),
-                },
-            )
-            refused = _no_room() if _is_full(error) else _not_now()
-            answers = [refused for _ in offers]
-        return answers
+            self.monitor.failed("failed", error, offers=len(offers))
+            return [_failure(error) for _ in offers]
 
     def _batch(self, offers: Sequence[Offer]) -> list[Answer]:
-        answers: list[Answer | None] = self._known_answers(offers)
-        fresh = [k for k, answer in enumerate(answers) if answer is None]
+        new = Stored(now(), new=True)
+        answers = self._decide(offers, new)
+        fresh = [offer for offer, answer in zip(offers, answers, strict=True) if answer is new]
         if fresh:
-            self.blobs.sync([Blob(offers[k].campaign, offers[k].blob) for k in fresh])
+            self.blobs.sync([offer.place for offer in fresh])
             try:
-                receipts = self._insert([offers[k] for k in fresh])
+                self._insert(fresh, new.received)
             except IntegrityError:
                 # Another server on the same database was faster with one of the keys: one by one it
                 # is plain with which.
                 if len(offers) > 1:
                     return [self._batch([offer])[0] for offer in offers]
-                receipts = [_other()]
-            for k, receipt in zip(fresh, receipts, strict=True):
-                answers[k] = receipt
-        final = _doubles(offers, answers)
-        taken = [isinstance(answer, Receipt) and answer.new for answer in final]
-        unused = [
-            Blob(offer.campaign, offer.blob)
-            for offer, used in zip(offers, taken, strict=True)
-            if not used
-        ]
+                answers = [_other_content()]
+        unused = [o.place for o, answer in zip(offers, answers, strict=True) if answer is not new]
         if unused:
             self.blobs.delete(unused)
-        return final
-
-    def _known_answers(self, offers: Sequence[Offer]) -> list[Answer | None]:
-        """What is decided by what is stored already; None for those to store now."""
-        keys = [(offer.campaign, offer.id) for offer in offers]
-        people = sorted({(offer.campaign, offer.person) for offer in offers})
-        names = sorted({offer.token[0] for offer in offers if offer.token})
-        with self.store.engine.connect() as connection:
-            states = {
-                row.id: row.closed
-                for row in connection.execute(
-                    STATES, {"campaigns": sorted({o.campaign for o in offers})}
-                )
-            }
-            rows = connection.execute(
-                STORED,
-                {"keys": keys, "bytes": [(offer.campaign, offer.sha256) for offer in offers]},
-            ).all()
-            gone = {(row.campaign, row.id) for row in connection.execute(LEFT, {"keys": keys})}
-            counts = Counter(
-                {(row[0], row[1]): row[2] for row in connection.execute(COUNTS, {"people": people})}
-            )
-            tokens = (
-                {row.id: row for row in connection.execute(TOKENS, {"names": names})}
-                if names
-                else {}
-            )
-        stored = {(row.campaign, row.id): row for row in rows}
-        bytes_of = {(row.campaign, row.sha256) for row in rows}
-        answers: list[Answer | None] = []
-        taken: dict[tuple[str, str], Offer] = {}
-        for offer, key in zip(offers, keys, strict=True):
-            answer: Answer | None = None
-            if key in stored:
-                row = stored[key]
-                answer = (
-                    Receipt(*key, row.sha256, row.received, False)
-                    if row.sha256 == offer.sha256
-                    else _other()
-                )
-            elif key in gone:
-                answer = Refused(410, "This record was withdrawn; it is not taken again.")
-            elif key in taken:
-                answer = DOUBLE if taken[key].sha256 == offer.sha256 else _other()
-            elif (offer.campaign, offer.sha256) in bytes_of:
-                answer = Refused(409, "These very bytes were sent before, under another key.")
-            elif offer.campaign not in states:
-                answer = Refused(404, "There is no such campaign.")
-            elif states[offer.campaign] is not None:
-                answer = Refused(403, "The campaign is closed.")
-            elif offer.token is not None and not _invited(tokens.get(offer.token[0]), offer):
-                answer = Refused(
-                    401,
-                    "The invitation is not valid: it is for another campaign, was revoked, or has expired.",
-                )
-            elif counts[offer.campaign, offer.person] >= offer.limit:
-                answer = Refused(
-                    403, f"The campaign takes at most {offer.limit} records from one person."
-                )
-            else:
-                counts[offer.campaign, offer.person] += 1
-                taken[key] = offer
-                bytes_of.add((offer.campaign, offer.sha256))
-            answers.append(answer)
         return answers
 
-    def _insert(self, offers: Sequence[Offer]) -> list[Answer]:
-        at = now()
+    def _decide(self, offers: Sequence[Offer], new: Stored) -> list[Answer]:
+        """The answers; `new` for those to store now."""
+        with self.database.engine.connect() as connection:
+            state = _State(connection, offers)
+        return [state.answer(offer, new) for offer in offers]
+
+    def _insert(self, offers: Sequence[Offer], received: int) -> None:
         rows = [
             {
-                "campaign": o.campaign,
-                "id": o.id,
-                "person": o.person,
-                "sha256": o.sha256,
-                "blob": o.blob,
-                "size": len(o.content),
-                "withdraw": o.withdraw,
-                "received": at,
+                "campaign": offer.campaign,
+                "id": offer.id,
+                "person": offer.person,
+                "sha256": offer.sha256,
+                "blob": offer.blob,
+                "size": len(offer.content),
+                "withdraw": offer.withdraw,
+                "received": received,
             }
-            for o in offers
+            for offer in offers
         ]
-        with self.store.engine.begin() as connection:
-            connection.execute(sa.insert(Submission), rows)
-        return [Receipt(o.campaign, o.id, o.sha256, at, True) for o in offers]
+        with self.database.engine.begin() as connection:
+            connection.execute(sa.insert(submissions), rows)
 
 
 def _among(parameter: str, *columns: Any) -> Any:
@@ -285,78 +229,107 @@ def _among(parameter: str, *columns: Any) -> Any:
     return where.in_(sa.bindparam(parameter, expanding=True))
 
 
-_ROW = (Submission.campaign, Submission.id, Submission.sha256, Submission.received)
-_WHOSE = (Submission.campaign, Submission.person)
+_KEY = (submissions.c.campaign, submissions.c.id)
+_CONTENT = (submissions.c.campaign, submissions.c.sha256)
+_PERSON = (submissions.c.campaign, submissions.c.person)
 # Built once: building a statement takes longer than running it.
-STATES = sa.select(Campaign.id, Campaign.closed).where(_among("campaigns", Campaign.id))
-STORED = sa.union(
-    sa.select(*_ROW).where(_among("keys", Submission.campaign, Submission.id)),
-    sa.select(*_ROW).where(_among("bytes", Submission.campaign, Submission.sha256)),
+_CAMPAIGNS = sa.select(campaigns.c.id, campaigns.c.closed).where(
+    _among("campaigns", campaigns.c.id)
 )
-LEFT = sa.select(Gone.campaign, Gone.id).where(_among("keys", Gone.campaign, Gone.id))
-COUNTS = sa.select(*_WHOSE, sa.func.count()).where(_among("people", *_WHOSE)).group_by(*_WHOSE)
-TOKENS = sa.select(*TOKEN).where(_among("names", Token.id))
+_SUBMISSIONS = sa.union(
+    sa.select(*_KEY, submissions.c.sha256, submissions.c.received).where(_among("keys", *_KEY)),
+    sa.select(*_KEY, submissions.c.sha256, submissions.c.received).where(
+        _among("contents", *_CONTENT)
+    ),
+)
+_GONE = sa.select(gone.c.campaign, gone.c.id).where(_among("keys", gone.c.campaign, gone.c.id))
+_COUNTS = sa.select(*_PERSON, sa.func.count()).where(_among("people", *_PERSON)).group_by(*_PERSON)
+_TOKENS = sa.select(tokens).where(_among("tokens", tokens.c.id))
 
-DOUBLE = Refused(0, "the same submission twice in one batch")
 
+class _State:
+    """What is stored that matters for the submissions of one batch."""
 
-def _doubles(offers: Sequence[Offer], answers: Sequence[Answer | None]) -> list[Answer]:
-    """The second of two equal submissions in a batch is answered as the first one was."""
-    first: dict[tuple[str, str], Answer] = {}
-    result: list[Answer] = []
-    for offer, answer in zip(offers, answers, strict=True):
-        key = (offer.campaign, offer.id)
-        if answer is DOUBLE:
-            answer = first[key]
-            if isinstance(answer, Receipt):
-                answer = Receipt(
-                    answer.campaign, answer.submission, answer.sha256, answer.received, False
-                )
-        assert answer is not None
-        first.setdefault(key, answer)
-        result.append(answer)
-    return result
+    def __init__(self, connection: sa.Connection, offers: Sequence[Offer]) -> None:
+        def rows(statement: Any, **parameters: Any) -> Sequence[Any]:
+            return connection.execute(statement, parameters).all()
+
+        keys = [(offer.campaign, offer.id) for offer in offers]
+        contents = [(offer.campaign, offer.sha256) for offer in offers]
+        people = sorted({(offer.campaign, offer.person) for offer in offers})
+        names = sorted({offer.token[0] for offer in offers if offer.token})
+        stored = rows(_SUBMISSIONS, keys=keys, contents=contents)
+        self.closed = {
+            row.id: row.closed
+            for row in rows(_CAMPAIGNS, campaigns=sorted({offer.campaign for offer in offers}))
+        }
+        self.stored = {(row.campaign, row.id): (row.sha256, row.received) for row in stored}
+        self.contents = {(row.campaign, row.sha256) for row in stored}
+        self.gone = {tuple(row) for row in rows(_GONE, keys=keys)}
+        self.counts = Counter({tuple(row[:2]): row[2] for row in rows(_COUNTS, people=people)})
+        self.tokens = {row.id: row for row in rows(_TOKENS, tokens=names)} if names else {}
+
+    def answer(self, offer: Offer, new: Stored) -> Answer:
+        """`new` if it is to be stored now; then it counts for those that follow."""
+        key, content = (offer.campaign, offer.id), (offer.campaign, offer.sha256)
+        person = (offer.campaign, offer.person)
+        if key in self.stored:
+            sha256, received = self.stored[key]
+            return Stored(received, new=False) if sha256 == offer.sha256 else _other_content()
+        if key in self.gone:
+            return Refused(410, "This record was withdrawn; it is not taken again.")
+        if content in self.contents:
+            return Refused(409, "These very bytes were sent before, under another key.")
+        if offer.campaign not in self.closed:
+            return Refused(404, "There is no such campaign.")
+        if self.closed[offer.campaign] is not None:
+            return Refused(403, "The campaign is closed.")
+        if offer.token is not None and not self._is_invited(offer.campaign, *offer.token):
+            return Refused(
+                401,
+                "The invitation is not valid: it is for another campaign, was revoked, or has "
+                "expired.",
+            )
+        if self.counts[person] >= offer.limit:
+            return Refused(
+                403, f"The campaign takes at most {offer.limit} records from one person."
+            )
+        self.counts[person] += 1
+        self.contents.add(content)
+        self.stored[key] = offer.sha256, new.received
+        return new
+
+    def _is_invited(self, campaign: str, name: str, text: str) -> bool:
+        row = self.tokens.get(name)
+        return (
+            row is not None
+            and row.scope == "invite"
+            and row.campaign == campaign
+            and is_valid(row, text)
+        )
 
 
 def _answer(batch: Sequence[_Waiting], answers: Sequence[Answer]) -> None:
     for waiting, answer in zip(batch, answers, strict=True):
         if waiting.future.done():
             continue
-        if isinstance(answer, Receipt):
+        if isinstance(answer, Stored):
             waiting.future.set_result(answer)
         else:
             waiting.future.set_exception(Refused(answer.status, answer.sentence))
 
 
-def _invited(token: Any, offer: Offer) -> bool:
-    assert offer.token is not None
-    return (
-        token is not None
-        and token.scope == "invite"
-        and token.campaign == offer.campaign
-        and valid_token(token, offer.token[1])
-    )
-
-
-def _other() -> Refused:
+def _other_content() -> Refused:
     return Refused(409, "Something else was stored under this key.")
 
 
-def _not_now() -> Refused:
-    return Refused(503, "The collector cannot store anything now: try again later.")
-
-
-def _no_room() -> Refused:
-    return Refused(507, "The collector has no room left: try again later.")
-
-
-def _is_full(error: Exception) -> bool:
-    return (isinstance(error, OSError) and error.errno == 28) or (
-        isinstance(error, DatabaseError) and "full" in str(error.orig).lower()
+def _failure(error: Exception) -> Refused:
+    """The answer where something could not be stored."""
+    full = (
+        isinstance(error, Full)
+        or (isinstance(error, OSError) and error.errno == errno.ENOSPC)
+        or (isinstance(error, DatabaseError) and "full" in str(error.orig).lower())
     )
-
-
-def _first_line(error: BaseException) -> str:
-    """Of what the database itself says, which never quotes a statement's values."""
-    inner = error.orig if isinstance(error, SQLAlchemyError) and hasattr(error, "orig") else error
-    return (str(inner).strip().splitlines() or [""])[0][:200]
+    if full:
+        return Refused(507, "The collector has no room left: try again later.")
+    return Refused(503, "The collector cannot store anything now: try again later.")

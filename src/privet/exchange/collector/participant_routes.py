@@ -12,217 +12,213 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from privet.exchange.collector.answers import (
-    BINARY,
-    BYTES,
+from privet.exchange.collector.blobs import PARTS, Blob, blob_name
+from privet.exchange.collector.collector import ThisCollector, collector_of
+from privet.exchange.collector.commits import Offer, Refused
+from privet.exchange.collector.limits import too_long
+from privet.exchange.collector.openapi import BINARY_ANSWER, BYTES, binary_body, problems
+from privet.exchange.collector.tokens import bearer_token, digest
+from privet.exchange.protocol.checks import check_open, check_sealed
+from privet.exchange.protocol.envelope import MEDIA_TYPES, max_bytes
+from privet.exchange.protocol.manifest import ID, SHA256, Manifest
+from privet.exchange.protocol.messages import (
     CampaignID,
     ReceiptAnswer,
     Secret,
     Signed,
     SubmissionID,
-    problems,
 )
-from privet.exchange.collector.blobs import Blob, blob_name
-from privet.exchange.collector.collector import Collector
-from privet.exchange.collector.commits import Offer, Refused
-from privet.exchange.collector.limits import TooLong
-from privet.exchange.collector.store import PARTS, digest, token_name
-from privet.exchange.protocol.checks import check_open, check_sealed
-from privet.exchange.protocol.envelope import MEDIA_TYPES, most_bytes
-from privet.exchange.protocol.manifest import ID, SHA256, Manifest
 
-LARGE = 64 * 1024
-"""Bytes from which a record is checked outside the event loop."""
+# Bytes from which a record is checked outside the event loop.
+LARGE_BYTES = 64 * 1024
+
+
+class _Header(NamedTuple):
+    """A header of a submission. Read here and not by FastAPI, which takes longer than all the
+    rest."""
+
+    name: str
+    pattern: str
+    required: bool
+    description: str
+
+    def read(self, request: Request) -> str:
+        value = request.headers.get(self.name, "")
+        if (value or self.required) and not re.fullmatch(self.pattern, value):
+            raise Refused(422, f"header {self.name}: must be like {self.pattern}.")
+        return value
+
+    def documented(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "in": "header",
+            "required": self.required,
+            "description": self.description,
+            "schema": {"type": "string", "pattern": self.pattern},
+        }
+
 
 HEADERS = (
-    ("idempotency-key", re.compile(ID), True, "128 random bits in hex: the submission's name"),
-    (
-        "privet-release",
-        re.compile(SHA256),
-        True,
-        "SHA-256 of the card of the release that made the record",
+    _Header("idempotency-key", ID, True, "128 random bits in hex: the submission's name"),
+    _Header(
+        "privet-release", SHA256, True, "SHA-256 of the card of the release that made the record"
     ),
-    (
+    _Header(
         "privet-withdraw",
-        re.compile(SHA256),
+        SHA256,
         True,
         "SHA-256 of 32 secret bytes of the participant's, which withdraw it",
     ),
-    (
+    _Header(
         "privet-person",
-        re.compile(SHA256),
+        SHA256,
         False,
-        "256 random bits in hex, the same for all records of a person; not needed with an invitation",
+        "256 random bits in hex, the same for all records of a person; not needed with an "
+        "invitation",
     ),
 )
-"""Of a submission: name, pattern, whether it is needed, what it is. Read here and not by FastAPI,
-which takes longer than all the rest."""
 
-DOCUMENTED = [
-    {
-        "name": name,
-        "in": "header",
-        "required": needed,
-        "description": what,
-        "schema": {"type": "string", "pattern": pattern.pattern},
+routes = APIRouter()
+
+
+@routes.get("/campaigns/{campaign}", response_model=Signed, responses=problems(404))
+def show(collector: ThisCollector, campaign: CampaignID) -> Signed:
+    """The signed manifest. `campaign` is the beginning of its SHA-256, and its signature is the
+    owner's: check both."""
+    row = collector.campaign(campaign)
+    return Signed(
+        campaign=row.id, manifest=row.manifest, signature=row.signature, open=row.closed is None
+    )
+
+
+@routes.get(
+    "/parts/{sha256}", response_class=Response, responses={**BINARY_ANSWER, **problems(404)}
+)
+def part(collector: ThisCollector, sha256: Secret) -> Response:
+    """A part of a release - card, graph, decoder or audit - by its SHA-256: check it."""
+    if not collector.database.has_parts([sha256]):
+        raise Refused(404, "There is no such part.")
+    headers = {
+        "cache-control": "public, max-age=31536000, immutable",
+        "content-disposition": "attachment",
     }
-    for name, pattern, needed, what in HEADERS
-]
+    content = collector.blobs.get(Blob(PARTS, sha256))
+    return Response(content, media_type=BYTES, headers=headers)
 
 
-def router(collector: Collector) -> APIRouter:
-    routes = APIRouter()
-
-    @routes.get("/campaigns/{campaign}", response_model=Signed, responses=problems(404))
-    def show(campaign: CampaignID) -> Signed:
-        """The signed manifest. `campaign` is the beginning of its SHA-256, and its signature is the
-        owner's: check both."""
-        row = collector.store.campaign(campaign)
-        if row is None:
-            raise Refused(404, "There is no such campaign.")
-        return Signed(
-            campaign=row.id, manifest=row.manifest, signature=row.signature, open=row.closed is None
-        )
-
-    @routes.get(
-        "/parts/{sha256}",
-        response_class=Response,
-        responses={200: {"content": {BYTES: BINARY}}, **problems(404)},
+@routes.post(
+    "/campaigns/{campaign}/submissions",
+    status_code=201,
+    response_model=ReceiptAnswer,
+    responses={
+        200: {"model": ReceiptAnswer, "description": "It was stored before"},
+        **problems(401, 404, 409, 410, 507),
+    },
+    openapi_extra={
+        **binary_body(*MEDIA_TYPES.values()),
+        "parameters": [header.documented() for header in HEADERS],
+        "security": [{"HTTPBearer": []}, {}],
+    },
+)
+async def submit(request: Request, campaign: CampaignID) -> Response:
+    """Take a record. The answer comes when it is on disk; the same request again gets the same
+    answer."""
+    collector = await collector_of(request)
+    if collector.has_read(campaign):
+        manifest = collector.manifest(campaign)
+    else:
+        manifest = await run_in_threadpool(collector.manifest, campaign)
+    name, release, withdraw_hash, person = (header.read(request) for header in HEADERS)
+    if release != manifest.release.card:
+        raise Refused(422, "The record was made by another release than the campaign's.")
+    invitation = _invitation(request, manifest)
+    if invitation is None and not person:
+        raise Refused(422, "header privet-person: needed where there is no invitation.")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != MEDIA_TYPES[manifest.mode]:
+        raise Refused(415, f"This campaign takes {MEDIA_TYPES[manifest.mode]}.")
+    content = await _body(request, max_bytes(manifest.expect, manifest.mode == "sealed"))
+    if len(content) > LARGE_BYTES:
+        await run_in_threadpool(_check, manifest, campaign, name, content)
+    else:
+        _check(manifest, campaign, name, content)
+    sender = f"person/{person}" if invitation is None else f"invite/{invitation[0]}"
+    offer = Offer(
+        campaign=campaign,
+        id=name,
+        person=digest(f"{campaign}/{sender}"),
+        sha256=hashlib.sha256(content).hexdigest(),
+        blob=blob_name(content),
+        withdraw=withdraw_hash,
+        limit=manifest.records_per_person,
+        content=content,
+        token=invitation,
     )
-    def part(sha256: Secret) -> Response:
-        """A part of a release - card, graph, decoder or audit - by its SHA-256: check it."""
-        if not collector.store.has_parts([sha256]):
-            raise Refused(404, "There is no such part.")
-        content = collector.blobs.get(Blob(PARTS, sha256))
-        headers = {
-            "cache-control": "public, max-age=31536000, immutable",
-            "content-disposition": "attachment",
-        }
-        return Response(content, media_type=BYTES, headers=headers)
-
-    @routes.post(
-        "/campaigns/{campaign}/submissions",
-        status_code=201,
-        response_model=ReceiptAnswer,
-        responses={
-            200: {"model": ReceiptAnswer, "description": "It was stored before"},
-            **problems(401, 404, 409, 410, 507),
-        },
-        openapi_extra={
-            "requestBody": {
-                "required": True,
-                "content": dict.fromkeys(MEDIA_TYPES.values(), BINARY),
-            },
-            "parameters": DOCUMENTED,
-            "security": [{"HTTPBearer": []}, {}],
-        },
+    stored = await collector.commits.submit(offer)
+    if stored.new:
+        collector.monitor.stored.inc()
+        collector.monitor.bytes.inc(len(content))
+    answer = ReceiptAnswer(
+        campaign=campaign, submission=name, sha256=offer.sha256, received=stored.received
     )
-    async def submit(request: Request, campaign: CampaignID) -> Response:
-        """Take a record. The answer comes when it is on disk; the same request again gets the same
-        answer."""
-        manifest = collector._manifests.get(campaign) or await run_in_threadpool(
-            collector.manifest, campaign
-        )
-        if manifest is None:
-            raise Refused(404, "There is no such campaign.")
-        name, release, withdraw, person = (_header(request, *wanted) for wanted in HEADERS)
-        if release != manifest.release.card:
-            raise Refused(422, "The record was made by another release than the campaign's.")
-        token = _invitation(request, manifest)
-        if token is None and not person:
-            raise Refused(422, "header privet-person: needed where there is no invitation.")
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != MEDIA_TYPES[manifest.mode]:
-            raise Refused(415, f"This campaign takes {MEDIA_TYPES[manifest.mode]}.")
-        content = await _body(request, most_bytes(manifest.expect, manifest.mode == "sealed"))
-        if len(content) > LARGE:
-            await run_in_threadpool(_check, manifest, campaign, name, content)
-        else:
-            _check(manifest, campaign, name, content)
-        whose = f"{campaign}/person/{person}" if token is None else f"{campaign}/invite/{token[0]}"
-        offer = Offer(
-            campaign,
-            name,
-            digest(whose),
-            hashlib.sha256(content).hexdigest(),
-            blob_name(content),
-            withdraw,
-            manifest.records_per_person,
-            content,
-            token,
-        )
-        receipt = await collector.commits.submit(offer)
-        if receipt.new:
-            collector.watch.stored.inc()
-            collector.watch.bytes.inc(len(content))
-        about = {
-            key: getattr(receipt, key) for key in ("campaign", "submission", "sha256", "received")
-        }
-        return JSONResponse({**about, "stored": True}, 201 if receipt.new else 200)
-
-    @routes.get(
-        "/campaigns/{campaign}/submissions/{submission}",
-        response_model=ReceiptAnswer,
-        responses=problems(404, 410),
-    )
-    def find(
-        campaign: CampaignID, submission: SubmissionID, privet_withdraw: Annotated[Secret, Header()]
-    ) -> ReceiptAnswer:
-        """Whether a record is stored, for whoever has the secret that withdraws it."""
-        row = _owned(collector, campaign, submission, privet_withdraw)
-        return ReceiptAnswer(
-            campaign=campaign, submission=submission, sha256=row.sha256, received=row.received
-        )
-
-    @routes.delete(
-        "/campaigns/{campaign}/submissions/{submission}",
-        status_code=204,
-        response_class=Response,
-        responses=problems(404, 410),
-    )
-    def withdraw(
-        campaign: CampaignID, submission: SubmissionID, privet_withdraw: Annotated[Secret, Header()]
-    ) -> Response:
-        """Delete a record, row and bytes, for whoever has the secret that withdraws it."""
-        _owned(collector, campaign, submission, privet_withdraw)
-        collector.blobs.delete(collector.store.remove(campaign, [submission], "withdrawn"))
-        collector.watch.gone.labels("withdrawn").inc()
-        return Response(status_code=204)
-
-    return routes
+    return JSONResponse(answer.model_dump(), 201 if stored.new else 200)
 
 
-def _owned(collector: Collector, campaign: str, submission: str, secret: str) -> Any:
-    row = collector.store.submission(campaign, submission)
+def _own(
+    collector: ThisCollector,
+    campaign: CampaignID,
+    submission: SubmissionID,
+    privet_withdraw: Annotated[Secret, Header()],
+) -> Any:
+    """The submission's row, for whoever has the secret that withdraws it."""
+    row = collector.database.submission(campaign, submission)
     if row == "gone":
         raise Refused(410, "This record is gone: it was withdrawn, or kept as long as it may be.")
-    hashed = hashlib.sha256(bytes.fromhex(secret)).hexdigest()
-    if not hmac.compare_digest(hashed, "" if row is None else row.withdraw) or row is None:
+    hashed = hashlib.sha256(bytes.fromhex(privet_withdraw)).hexdigest()
+    if not hmac.compare_digest(hashed, "" if row is None else row.withdraw):
         raise Refused(404, "There is no such record, or this is not its secret.")
     return row
 
 
+@routes.get(
+    "/campaigns/{campaign}/submissions/{submission}",
+    response_model=ReceiptAnswer,
+    responses=problems(404, 410),
+)
+def find(row: Annotated[Any, Depends(_own)]) -> ReceiptAnswer:
+    """Whether a record is stored, for whoever has the secret that withdraws it."""
+    return ReceiptAnswer(
+        campaign=row.campaign, submission=row.id, sha256=row.sha256, received=row.received
+    )
+
+
+@routes.delete(
+    "/campaigns/{campaign}/submissions/{submission}",
+    status_code=204,
+    response_class=Response,
+    responses=problems(404, 410),
+)
+def withdraw(collector: ThisCollector, row: Annotated[Any, Depends(_own)]) -> Response:
+    """Delete a record, row and bytes, for whoever has the secret that withdraws it."""
+    collector.blobs.delete(collector.database.remove(row.campaign, [row.id], "withdrawn"))
+    collector.monitor.gone.labels("withdrawn").inc()
+    return Response(status_code=204)
+
+
 def _invitation(request: Request, manifest: Manifest) -> tuple[str, str] | None:
+    """Name and text of the token that a campaign by invitation needs."""
     if manifest.access == "anyone":
         return None
-    kind, _, text = request.headers.get("authorization", "").partition(" ")
-    name = token_name(text.strip()) if kind.lower() == "bearer" else None
-    if name is None:
+    token = bearer_token(request.headers.get("authorization", ""))
+    if token is None:
         raise Refused(401, "This campaign is by invitation: use the link that you were sent.")
-    return name, text.strip()
-
-
-def _header(request: Request, name: str, pattern: re.Pattern[str], needed: bool, _what: str) -> str:
-    value = request.headers.get(name, "")
-    if (value or needed) and not pattern.fullmatch(value):
-        raise Refused(422, f"header {name}: must be like {pattern.pattern}.")
-    return value
+    return token
 
 
 def _check(manifest: Manifest, campaign: str, submission: str, content: bytes) -> None:
@@ -238,5 +234,5 @@ async def _body(request: Request, longest: int) -> bytes:
         parts.append(chunk)
         size += len(chunk)
         if size > longest:
-            raise TooLong
+            raise too_long(longest)
     return b"".join(parts)

@@ -1,5 +1,5 @@
-"""The owner's half: open a campaign for a release, invite, look, close. Keys are made here and stay
-here.
+"""What the owner of a campaign does: open it for a release, invite, look, close. Keys are made here
+and stay here.
 
 A campaign's folder holds `campaign.json` (what everybody may know) and, readable by its owner
 alone, `sealing.key` (opens the records) and `owner.token` (fetches them). The key may be moved to a
@@ -12,45 +12,43 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from pydantic import ValidationError
 
 from privet.core.errors import PrivetError
-from privet.core.files import writable_folder, write_text
-from privet.data.schema import schema_from_json
-from privet.evidence.figures import Audit
+from privet.core.files import results_folder, write_text
+from privet.exchange.owner.expected import expected_record
+from privet.exchange.owner.published import published_parts
 from privet.exchange.protocol import seal
-from privet.exchange.protocol.checks import check_record, expected
-from privet.exchange.protocol.client import Client, Link, server
+from privet.exchange.protocol.client import Client, Connect, Link, server_address
 from privet.exchange.protocol.manifest import (
     Access,
-    Expect,
     Label,
     Manifest,
     Mode,
-    Parts,
+    ReleaseParts,
     campaign_id,
+    first_problem,
     private_among,
-    read,
+    read_manifest,
 )
-from privet.release.noise import Noise
-from privet.release.runtime import FILES, read_card, read_graph, session
-from privet.reporting.page import render
-
-TRIED = 64
-"""Records on which it is seen what a release gives."""
-
-Opener = Callable[[str, str | None], Client]
-"""From an address and a token to a client; tests give their own."""
+from privet.exchange.protocol.messages import Created, Figures, NewToken, Summary, TokenAnswer
+from privet.release.runtime import read_card
 
 
 @dataclass(frozen=True)
-class Folder:
-    """A campaign on its owner's disk."""
+class CampaignFolder:
+    """A campaign on its owner's disk.
+
+    Parameters:
+        path: The folder.
+        link: Where the campaign is.
+        manifest, text, signature: What the owner signed.
+    """
 
     path: Path
     link: Link
@@ -58,41 +56,54 @@ class Folder:
     text: str
     signature: str
 
-    @property
-    def token(self) -> str:
-        return seal.read_secret(self.path / "owner.token").strip()
-
-    def sealing_key(self, elsewhere: Path | None = None) -> str | None:
-        return (
-            None
-            if self.manifest.mode == "open"
-            else seal.read_secret(elsewhere or self.path / "sealing.key").strip()
-        )
-
     @staticmethod
-    def load(path: Path) -> Folder:
+    def load(path: Path) -> CampaignFolder:
         try:
             about = json.loads((path / "campaign.json").read_text(encoding="utf-8"))
             text, signature, link = about["manifest"], about["signature"], Link.parse(about["link"])
         except FileNotFoundError:
             raise PrivetError(
-                f"There is no campaign in {path}: it has no campaign.json. Make one with  privet campaign create."
+                f"There is no campaign in {path}: it has no campaign.json. Make one with  "
+                "privet campaign create."
             ) from None
         except (OSError, ValueError, KeyError, TypeError):
             raise PrivetError(f"The campaign in {path} cannot be read.") from None
-        return Folder(path, link, read(text, signature, link.campaign), text, signature)
+        manifest = read_manifest(text, signature, link.campaign)
+        return CampaignFolder(path, link, manifest, text, signature)
+
+    def sealing_key(self, elsewhere: Path | None = None) -> str | None:
+        if self.manifest.mode == "open":
+            return None
+        return seal.read_secret(elsewhere or self.path / "sealing.key").strip()
+
+    def client(self, connect: Connect = Client) -> Client:
+        """A connection with the owner's token."""
+        token = seal.read_secret(self.path / "owner.token").strip()
+        return connect(self.link.server, token)
+
+    def address(self, what: str) -> str:
+        """Of something that belongs to the campaign, at its collector."""
+        return f"/v1/campaigns/{self.link.campaign}/{what}"
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What a campaign shall be, in its owner's words."""
+class Terms:
+    """What a campaign shall be, in its owner's words.
+
+    Parameters:
+        title, purpose, who: What participants read: what it is, what it is for, and who runs it.
+        labels: What to ask: `name` for a number, `name=value,value` for a choice; with `!` at the
+            end of the name an answer is needed.
+        retention_days: After so many days a record is deleted.
+        records_per_person: Most records of one person.
+        mode: `sealed` to the owner's key, or `open` to the collector's server.
+        access: For `anyone` with the link, or those who were `invited`.
+    """
 
     title: str
     purpose: str
     who: str
     labels: Sequence[str] = ()
-    """`name` for a number, `name=value,value` for a choice; with `!` at the end of the name an
-    answer is needed."""
     retention_days: int = 30
     records_per_person: int = 10
     mode: Mode = "sealed"
@@ -103,256 +114,150 @@ def create(
     url: str,
     release: Path,
     out: Path,
-    wishes: Wishes,
+    terms: Terms,
     operator: str,
     identity: Path,
     *,
     decoder: Path | None = None,
     audit: Path | None = None,
     report: Path | None = None,
-    client: Opener = Client,
-) -> Folder:
-    """Open a campaign at the collector `url`, and write its folder to `out`. With `report`, a page
-    of the audit is attached too."""
-    contents = _parts(release, decoder, report if audit is None else audit, report is not None)
+    connect: Connect = Client,
+) -> CampaignFolder:
+    """Open a campaign for a release.
+
+    Parameters:
+        url: The collector's address.
+        release: Folder of the release.
+        out: Folder for the campaign's keys, which is written.
+        terms: What the campaign shall be.
+        operator: The operator's token.
+        identity: File with the owner's signing key; made if it is not there.
+        decoder: ONNX graph that rebuilds records, for participants to see what is left.
+        audit: `audit.json` of the release, or its folder, for participants to read.
+        report: Folder of the audit: attaches its figures, and a page of them.
+        connect: From an address and a token to a client.
+    """
+    parts = published_parts(
+        release, decoder, report if audit is None else audit, report is not None
+    )
     card = read_card(release)
-    graph = read_graph(release)
-    labels = [_label(word) for word in wishes.labels]
+    labels = [_label(word) for word in terms.labels]
     if hidden := private_among([label.name for label in labels], card.get("private", [])):
         raise PrivetError(f"'{hidden}' is what the release hides: a campaign cannot ask for it.")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise PrivetError(f"{out} is there already: choose another --out.")
-    expect = _expect(card, graph, wishes.mode)
-    signing = _identity(identity)
-    private, public = seal.sealing_keys()
+    expect = expected_record(card, parts["graph"], checked=terms.mode == "open")
+    signing_key = _signing_key(identity)
+    private_key, public_key = seal.sealing_keys()
+    is_sealed = terms.mode == "sealed"
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
     manifest = _manifest(
         card,
-        wishes,
-        labels,
-        contents,
-        expect,
-        public if wishes.mode == "sealed" else None,
-        seal.verify_key(signing),
+        terms,
+        labels=labels,
+        release=ReleaseParts(**hashes),
+        expect=expect,
+        sealing_key=public_key if is_sealed else None,
+        signing_key=seal.verify_key(signing_key),
     )
     text = manifest.text()
-    signature = seal.sign(text.encode(), signing)
-    link = Link(server(url), campaign_id(text))
-    undo = writable_folder(out)
-    try:
-        if wishes.mode == "sealed":
-            seal.write_secret(out / "sealing.key", private + "\n")
-        with client(url, operator) as speak:
-            for content in contents.values():
-                speak.ask(
-                    "PUT", f"/v1/parts/{hashlib.sha256(content).hexdigest()}", content=content
-                )
-            made = speak.ask(
-                "POST", "/v1/campaigns", json={"manifest": text, "signature": signature}
-            ).json()
-        seal.write_secret(out / "owner.token", made["owner_token"] + "\n")
-        about = {"link": link.text, "manifest": text, "signature": signature}
-        write_text(out / "campaign.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
-    except BaseException:
-        for name in ("sealing.key", "owner.token", "campaign.json"):
-            (out / name).unlink(missing_ok=True)
-        undo()
-        raise
-    return Folder(out, link, manifest, text, signature)
+    signature = seal.sign(text.encode(), signing_key)
+    folder = CampaignFolder(
+        out, Link(server_address(url), campaign_id(text)), manifest, text, signature
+    )
+    with results_folder(out):
+        try:
+            if is_sealed:
+                seal.write_secret(out / "sealing.key", private_key + "\n")
+            with connect(url, operator) as client:
+                for name, content in parts.items():
+                    client.request("PUT", f"/v1/parts/{hashes[name]}", content=content)
+                about = {"manifest": text, "signature": signature}
+                made = client.ask(Created, "POST", "/v1/campaigns", json=about)
+            seal.write_secret(out / "owner.token", made.owner_token + "\n")
+            public = json.dumps({"link": folder.link.text, **about}, indent=1, ensure_ascii=False)
+            write_text(out / "campaign.json", public + "\n")
+        except BaseException:
+            for name in ("sealing.key", "owner.token", "campaign.json"):
+                (out / name).unlink(missing_ok=True)
+            raise
+    return folder
 
 
-def listing(url: str, token: str, client: Opener = Client) -> list[dict[str, Any]]:
+def list_campaigns(url: str, operator: str, connect: Connect = Client) -> list[Summary]:
     """The campaigns of a collector, for its operator."""
-    with client(url, token) as speak:
-        return list(speak.ask("GET", "/v1/campaigns").json())
+    with connect(url, operator) as client:
+        return client.ask(list[Summary], "GET", "/v1/campaigns")
 
 
-def figures(folder: Folder, client: Opener = Client) -> dict[str, Any]:
-    with client(folder.link.server, folder.token) as speak:
-        return dict(speak.ask("GET", f"/v1/campaigns/{folder.link.campaign}/figures").json())
+def figures(folder: CampaignFolder, connect: Connect = Client) -> Figures:
+    """How many records came, of how many people, on which day."""
+    with folder.client(connect) as client:
+        return client.ask(Figures, "GET", folder.address("figures"))
 
 
-def close(folder: Folder, client: Opener = Client) -> None:
-    with client(folder.link.server, folder.token) as speak:
-        speak.ask("POST", f"/v1/campaigns/{folder.link.campaign}/close")
+def close(folder: CampaignFolder, connect: Connect = Client) -> None:
+    """Take no more records."""
+    with folder.client(connect) as client:
+        client.request("POST", folder.address("close"))
 
 
-def invite(folder: Folder, count: int, days: int, client: Opener = Client) -> list[str]:
+def invite(folder: CampaignFolder, count: int, days: int, connect: Connect = Client) -> list[str]:
     """Links for so many people, each valid for so many days."""
     if folder.manifest.access != "invited":
         raise PrivetError("The campaign is for anyone: its link needs no invitation.")
-    with client(folder.link.server, folder.token) as speak:
-        wanted = {"scope": "invite", "count": count, "days": days}
-        made = speak.ask("POST", f"/v1/campaigns/{folder.link.campaign}/tokens", json=wanted).json()
-    return [f"{folder.link.text}#invite={one['token']}" for one in made]
+    wanted = {"scope": "invite", "count": count, "days": days}
+    with folder.client(connect) as client:
+        made = client.ask(list[NewToken], "POST", folder.address("tokens"), json=wanted)
+    return [f"{folder.link.text}#invite={one.token}" for one in made]
 
 
-def revoke(folder: Folder, token: str, client: Opener = Client) -> None:
+def revoke(folder: CampaignFolder, token: str, connect: Connect = Client) -> None:
     """End an invitation or a token, given the token, its name, or the link that holds it."""
     name = token.rpartition("invite=")[2].split("_")[1] if "_" in token else token
-    with client(folder.link.server, folder.token) as speak:
-        speak.ask("DELETE", f"/v1/campaigns/{folder.link.campaign}/tokens/{name}")
+    with folder.client(connect) as client:
+        client.request("DELETE", folder.address(f"tokens/{name}"))
 
 
-def tokens(folder: Folder, client: Opener = Client) -> list[dict[str, Any]]:
-    with client(folder.link.server, folder.token) as speak:
-        return list(speak.ask("GET", f"/v1/campaigns/{folder.link.campaign}/tokens").json())
-
-
-def _parts(
-    release: Path, decoder: Path | None, audit: Path | None, report: bool
-) -> dict[str, bytes]:
-    found = {"card": release / "card.json", "graph": release / FILES["graph"]}
-    if decoder is not None:
-        found["decoder"] = decoder
-    if audit is not None:
-        found["audit"] = audit / "audit.json" if audit.is_dir() else audit
-    try:
-        contents = {name: path.read_bytes() for name, path in found.items()}
-    except OSError as error:
-        raise PrivetError(f"Cannot read {error.filename}: {error.strerror}.") from None
-    if "decoder" in contents:
-        _check_decoder(contents["decoder"], read_card(release), found["decoder"])
-    if "audit" in contents:
-        contents["audit"] = figures_of(
-            contents["audit"], hashlib.sha256(contents["graph"]).hexdigest(), found["audit"]
-        )
-    if report:
-        # Written anew from the figures alone: the page that an audit writes shows records of *test*
-        # people.
-        contents["report"] = render(Audit.from_json(contents["audit"].decode())).encode()
-    return contents
-
-
-def _check_decoder(content: bytes, card: dict[str, Any], path: Path) -> None:
-    """A page shows what it makes of a released record, so it must make a picture of one."""
-    given, output = card["input"], card["output"]["shape"]
-    if given["modality"] != "image" or None in output:
-        raise PrivetError("What could be rebuilt is shown of pictures only: leave out --decoder.")
-    try:
-        run = session(content)
-    except PrivetError as error:
-        raise PrivetError(f"{path}: {error}") from None
-    except Exception:  # whatever the runtime says about a file that is no graph
-        raise PrivetError(f"{path} is not an ONNX graph.") from None
-    try:
-        made = run.run(
-            None, {put.name: np.zeros((1, *output), np.float32) for put in run.get_inputs()}
-        )[0].shape
-    except Exception:  # or about a graph that takes something else
-        made = ()
-    plain = given.get("base", given)["shape"]
-    if made != (1, *plain):
-        raise PrivetError(
-            f"{path} does not make pictures {plain} of released records {output}: it is no decoder of this release."
-        )
-
-
-def figures_of(content: bytes, graph: str, path: Path) -> bytes:
-    """An audit as it may be published: its figures, without the records of *test* people that it
-    shows beside what was rebuilt of them.
-
-    An audit of another release is refused: it would promise what this one does not keep.
-    """
-    try:
-        audit = json.loads(content)
-        about = audit["release"]["sha256"]["graph"]
-        audit["rebuilt"] = [
-            {**one, "originals": [], "rebuilt": []} for one in audit.get("rebuilt") or ()
-        ]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise PrivetError(f"{path} is not the audit.json of a release.") from None
-    if about != graph:
-        raise PrivetError(f"{path} is the audit of another release.")
-    return json.dumps(audit).encode()
+def tokens(folder: CampaignFolder, connect: Connect = Client) -> list[TokenAnswer]:
+    """Names of the owner's and the invited people's tokens, and until when they are valid."""
+    with folder.client(connect) as client:
+        return client.ask(list[TokenAnswer], "GET", folder.address("tokens"))
 
 
 def _label(word: str) -> Label:
     name, equals, values = word.partition("=")
-    needed = name.endswith("!")
-    name = name.removesuffix("!").strip()
     listed = [value.strip() for value in values.split(",") if value.strip()]
     if equals and len(listed) < 2:
         raise PrivetError(
             f"--label {word}: a choice needs two values at least, for example  smiling=yes,no."
         )
+    bare = name.removesuffix("!").strip()
     try:
-        return Label(name=name, values=listed, required=needed)
-    except ValueError:
+        return Label(name=bare, values=listed, required=name.endswith("!"))
+    except ValidationError:
         raise PrivetError(
-            f"--label {word}: a label is called by letters, digits, blanks and . : + -, up to 64 of them."
+            f"--label {word}: a label is called by letters, digits, blanks and . : + -, up to 64 "
+            "of them."
         ) from None
 
 
-def _expect(card: dict[str, Any], graph: bytes, mode: Mode) -> Expect:
-    """What the graph gives, seen on random records, and that an open campaign could tell it from
-    raw ones."""
-    schema = schema_from_json(card["input"])
-    x = schema.random(TRIED, seed=0)
-    fed = {"x": x}
-    noise = None
-    if card["noise"] is not None:
-        law = Noise.from_json(card["noise"])
-        noise = law.draw(TRIED, x.shape[1], seed=0)
-        fed["noise"] = noise
-    run = session(graph)
-    z = run.run(["z"], fed)[0]
-    quiet = None if noise is None else run.run(["z"], {**fed, "noise": np.zeros_like(noise)})[0]
-    found = expected(card, z, quiet, noise)
-    if mode == "open":
-        try:
-            for row in z:
-                check_record(found, row)
-        except PrivetError as error:
-            raise PrivetError(
-                f"What this release gives cannot be told from raw records ({error}) Use a sealed campaign."
-            ) from None
-    return found
-
-
-def _identity(path: Path) -> str:
-    """The owner's signing key; made when it is first needed."""
+def _signing_key(path: Path) -> str:
+    """The owner's; made when it is first needed."""
     if not path.exists():
         seal.write_secret(path, seal.signing_key() + "\n")
     return seal.read_secret(path).strip()
 
 
-def _manifest(
-    card: dict[str, Any],
-    wishes: Wishes,
-    labels: list[Label],
-    contents: dict[str, bytes],
-    expect: Expect,
-    public: str | None,
-    signing: str,
-) -> Manifest:
-    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+def _manifest(card: dict[str, Any], terms: Terms, **more: Any) -> Manifest:
     try:
         return Manifest(
-            title=wishes.title,
-            purpose=wishes.purpose,
-            who=wishes.who,
-            mode=wishes.mode,
-            access=wishes.access,
-            labels=labels,
+            **{**vars(terms), **more},
             private=list(card["private"]),
             modality=card["input"]["modality"],
             method=str(card.get("method", "")),
-            retention_days=wishes.retention_days,
-            records_per_person=wishes.records_per_person,
-            release=Parts(**hashes),
-            expect=expect,
-            sealing_key=public,
-            signing_key=signing,
             created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             nonce=secrets.token_hex(16),
         )
-    except ValueError as error:
-        problems: list[Any] = (
-            error.errors(include_url=False)
-            if hasattr(error, "errors")
-            else [{"loc": ("",), "msg": str(error)}]
-        )
-        first = problems[0]
-        raise PrivetError(
-            f"The campaign cannot be made: {' '.join(str(step) for step in first['loc'])}: {first['msg']}."
-        ) from None
+    except ValidationError as error:
+        raise PrivetError(f"The campaign cannot be made: {first_problem(error.errors())}") from None

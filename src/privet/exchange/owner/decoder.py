@@ -8,8 +8,6 @@ picture of floats in [-1, 1] out. Whoever tries harder may do better.
 
 from __future__ import annotations
 
-import logging
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +24,14 @@ from privet.data.sources import load
 from privet.evidence.figures import Rebuilt
 from privet.nets.convolutions import prepare
 from privet.nets.device import pick
-from privet.release.graph import TOLERANCE
+from privet.release.graph import TOLERANCE, trace_module
 from privet.release.release import Release
 from privet.release.runtime import session
 
 
 def learn_decoder(
     release: Path,
-    spec: str,
+    data: str,
     out: Path,
     *,
     schema: Path | None = None,
@@ -43,25 +41,36 @@ def learn_decoder(
     device: str = "auto",
     progress: bool = True,
 ) -> Rebuilt:
-    """Learn to rebuild the pictures of `spec` from what `release` lets through, and write the
-    decoder to `out`."""
+    """Learn to rebuild pictures from what a release lets through, and write the decoder as ONNX.
+
+    Parameters:
+        release: Folder of a release of pictures.
+        data: Pictures to learn from, as for `privet learn`.
+        out: The file to write.
+        schema: TOML file that says what the columns of the data are.
+        width: Factor on the decoder's layers; less is faster and sees less.
+        steps: How long to learn.
+        seed: On one machine's CPU the same seed gives the same result.
+        device: cpu, cuda or auto.
+        progress: Whether progress is shown.
+    """
     if out.exists() or not out.parent.is_dir():
         raise PrivetError(
             f"{out} is there already." if out.exists() else f"There is no folder {out.parent}."
         )
-    loaded, data = Release.load(release), load(spec, schema)
+    loaded, pictures = Release.load(release), load(data, schema)
     if not isinstance(loaded.schema, ImageSchema) or None in loaded.shape:
         raise PrivetError(
-            "What could be rebuilt is shown of pictures only, and this release does not take plain pictures."
+            "What could be rebuilt is shown of pictures only, and this release does not take plain "
+            "pictures."
         )
-    where = pick(device)
-    parts = released_parts(loaded, data, [], where)
+    parts = released_parts(loaded, pictures, [], pick(device))
     attacker = Rebuilder(epochs=1, least=steps, width=width)
-    found, trained = attacker.attack(
+    rebuilt, trained = attacker.attack(
         parts["attack"], parts["select"], parts["test"], loaded.schema, seed, progress
     )
-    write_bytes(out, graph_of(trained, loaded.shape))
-    return found
+    write_bytes(out, decoder_graph(trained, loaded.shape))
+    return rebuilt
 
 
 class _Picture(nn.Module):
@@ -75,43 +84,17 @@ class _Picture(nn.Module):
         return self.net(prepare(z)).float().clamp(0, 255) / 127.5 - 1  # type: ignore[no-any-return]
 
 
-def graph_of(trained: TrainedDecoder, shape: tuple[int | None, ...]) -> bytes:
+def decoder_graph(trained: TrainedDecoder, shape: tuple[int | None, ...]) -> bytes:
     """The decoder as ONNX, checked against the network at another number of records than it was
     traced with."""
     net = _Picture(trained.net.cpu().eval())
-    drawn = (
-        np.random.default_rng(0)
-        .standard_normal((5, *(size or 1 for size in shape)))
-        .astype(np.float32)
-    )
-    loud = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
-    before = [logger.level for logger in loud]
-    for logger in loud:
-        logger.setLevel(logging.ERROR)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        free = {
-            0: torch.export.Dim.AUTO,
-            **dict.fromkeys(range(1, drawn.ndim), torch.export.Dim.STATIC),
-        }
-        program = torch.onnx.export(
-            net,
-            (torch.from_numpy(drawn[:3]),),
-            dynamo=True,
-            verbose=False,
-            input_names=["z"],
-            output_names=["x"],
-            dynamic_shapes=(free,),
-            external_data=False,
-        )
-    for logger, level in zip(loud, before, strict=True):
-        logger.setLevel(level)
-    assert program is not None
-    graph: bytes = program.model_proto.SerializeToString()
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((5, *(size or 1 for size in shape))).astype(np.float32)
+    graph = trace_module(net, {"z": z[:3]}, "x")
     with torch.inference_mode():
-        wanted = net(torch.from_numpy(drawn)).numpy()
-    given = session(graph).run(["x"], {"z": drawn})[0]
-    if given.shape != wanted.shape or not np.abs(given - wanted).max() <= 10 * TOLERANCE:
+        wanted = net(torch.from_numpy(z)).numpy()
+    pictures = session(graph).run(["x"], {"z": z})[0]
+    if pictures.shape != wanted.shape or not np.abs(pictures - wanted).max() <= 10 * TOLERANCE:
         raise PrivetError(
             "The decoder's graph does not answer as the decoder does; it is not written."
         )

@@ -19,136 +19,150 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privet.core.errors import PrivetError
-from privet.core.files import replacing, writable_folder, write_bytes, write_text
-from privet.exchange.owner.campaigns import Folder, Opener
+from privet.core.files import replacing, results_folder, write_bytes, write_text
+from privet.exchange.owner.campaigns import CampaignFolder
+from privet.exchange.owner.published import read_file
 from privet.exchange.protocol.checks import check_envelope
-from privet.exchange.protocol.client import Client
+from privet.exchange.protocol.client import Client, Connect
 from privet.exchange.protocol.envelope import Envelope, unpack
+from privet.exchange.protocol.messages import FrameHeader, GoneAnswer, frame, read_frames
 from privet.exchange.protocol.seal import unseal
 
 TABLE, LIST = "export.parquet", "manifest.json"
+# Records and names of a page.
+PAGE_RECORDS, PAGE_NAMES = 500, 1000
+
+Row = tuple[FrameHeader, Envelope]
 
 
 @dataclass(frozen=True)
 class Exported:
+    """What an export wrote.
+
+    Parameters:
+        table: The parquet file.
+        records: How many are in it.
+        refused: How many cannot be used, by the reason.
+        gone: What was withdrawn, or grew too old, since the last export.
+    """
+
     table: Path
     records: int
     refused: dict[str, int]
-    """Records that cannot be used, by the reason."""
-    gone: list[dict[str, Any]]
-    """What was withdrawn, or grew too old, since the last export."""
+    gone: list[GoneAnswer]
 
 
-def fetch(folder: Folder, client: Opener = Client) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Every record as it was sent, page by page, with what the collector knows of it."""
-    after: int | None = 0
-    with client(folder.link.server, folder.token) as speak:
-        while after is not None:
-            page = speak.ask(
-                "GET", f"/v1/campaigns/{folder.link.campaign}/records", after=after, most=500
-            )
-            yield from frames(page.content)
-            after = int(page.headers["privet-next"]) if "privet-next" in page.headers else None
-
-
-def frames(content: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
-    at = 0
-    try:
-        while at < len(content):
-            size = int.from_bytes(content[at : at + 4], "little")
-            about = json.loads(content[at + 4 : at + 4 + size])
-            start = at + 4 + size
-            at = start + int(about["size"])
-            if at > len(content) or at <= start - 4:
-                raise ValueError
-            yield about, content[start:at]
-    except (ValueError, KeyError, TypeError):
-        raise PrivetError("What the collector sent is cut off: export again.") from None
-
-
-def download(folder: Folder, file: Path, client: Opener = Client) -> int:
-    """Sealed records to one file, to be opened on a machine without a network: `--from`."""
-    parts, many = [], 0
-    for about, content in fetch(folder, client):
-        header = json.dumps(about).encode()
-        parts += [len(header).to_bytes(4, "little"), header, content]
-        many += 1
-    write_bytes(file, b"".join(parts))
-    return many
+def download(folder: CampaignFolder, file: Path, connect: Connect = Client) -> int:
+    """Sealed records to one file, to be opened on a machine without a network; how many."""
+    frames = [frame(header, content) for header, content in _fetch(folder, connect)]
+    write_bytes(file, b"".join(frames))
+    return len(frames)
 
 
 def export(
-    folder: Folder,
+    folder: CampaignFolder,
     out: Path,
     *,
     key: Path | None = None,
     source: Path | None = None,
-    client: Opener = Client,
+    connect: Connect = Client,
 ) -> Exported:
-    """Write the campaign's records to `out`. `source` is a file that `download` wrote; then nothing
-    is asked of the collector."""
-    private = folder.sealing_key(key)
-    before = _before(out, folder.link.campaign)
-    undo = writable_folder(out)
-    try:
-        came = fetch(folder, client) if source is None else frames(source.read_bytes())
-        rows: list[tuple[dict[str, Any], Envelope]] = []
-        refused: Counter[str] = Counter()
-        for about, content in came:
-            try:
-                if about["damaged"]:
-                    raise PrivetError("The collector's copy is damaged.")
-                envelope = unpack(content if private is None else unseal(content, private))
-                check_envelope(folder.manifest, folder.link.campaign, about["id"], envelope)
-            except PrivetError as error:
-                refused[str(error)] += 1
-                continue
-            rows.append((about, envelope))
-        if not rows and not before:
+    """Write the records of a campaign as a table.
+
+    Parameters:
+        folder: The campaign.
+        out: Folder for the table and the list.
+        key: The sealing key, where it is not in the campaign's folder.
+        source: A file that `download` wrote; then nothing is asked of the collector.
+        connect: From an address and a token to a client.
+    """
+    private_key = folder.sealing_key(key)
+    last = _last_export(out, folder.link.campaign)
+    with results_folder(out):
+        frames = _fetch(folder, connect) if source is None else read_frames(read_file(source))
+        rows, refused = _open(folder, frames, private_key)
+        if not rows and not last:
             raise PrivetError(
-                "There is no record to export yet."
-                if not refused
-                else f"No record can be used: {next(iter(refused))}"
+                f"No record can be used: {next(iter(refused))}"
+                if refused
+                else "There is no record to export yet."
             )
-        gone = [] if source is not None else _gone(folder, int(before.get("gone_until", 0)), client)
-        table = out / TABLE
-        with replacing(table) as temporary:
+        seen = int(last.get("gone_until", 0))
+        gone = _fetch_gone(folder, seen, connect) if source is None else []
+        with replacing(out / TABLE) as temporary:
             pq.write_table(_table(folder, rows), temporary)
-        until = max([int(before.get("gone_until", 0)), *(int(one["number"]) for one in gone)])
-        listed = {
+        about = {
             "campaign": folder.link.campaign,
             "title": folder.manifest.title,
-            "release": folder.manifest.release.all(),
+            "release": folder.manifest.release.hashes(),
             "records": len(rows),
-            "refused": dict(refused),
-            "gone_until": until,
-            "withdrawn": [one["id"] for one in gone if one["reason"] == "withdrawn"],
-            "expired": [one["id"] for one in gone if one["reason"] != "withdrawn"],
-            "received": {about["id"]: about["received"] for about, _ in rows},
+            "refused": refused,
+            "gone_until": max([seen, *(one.number for one in gone)]),
+            "withdrawn": [one.id for one in gone if one.reason == "withdrawn"],
+            "expired": [one.id for one in gone if one.reason != "withdrawn"],
+            "received": {header.id: header.received for header, _ in rows},
         }
-        write_text(out / LIST, json.dumps(listed, indent=1, ensure_ascii=False) + "\n")
-    except BaseException:
-        undo()
-        raise
-    return Exported(table, len(rows), dict(refused), gone)
+        write_text(out / LIST, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+    return Exported(out / TABLE, len(rows), refused, gone)
 
 
-def _table(folder: Folder, rows: list[tuple[dict[str, Any], Envelope]]) -> Any:
+def _fetch(folder: CampaignFolder, connect: Connect) -> Iterator[tuple[FrameHeader, bytes]]:
+    """Every record as it was sent, page by page, with what the collector knows of it."""
+    after: str | None = "0"
+    with folder.client(connect) as client:
+        while after is not None:
+            params = {"after": after, "most": PAGE_RECORDS}
+            page = client.request("GET", folder.address("records"), params=params)
+            yield from read_frames(page.content)
+            after = page.headers.get("privet-next")
+
+
+def _fetch_gone(folder: CampaignFolder, after: int, connect: Connect) -> list[GoneAnswer]:
+    gone: list[GoneAnswer] = []
+    page = None
+    with folder.client(connect) as client:
+        while page != []:
+            params = {"after": gone[-1].number if gone else after, "most": PAGE_NAMES}
+            page = client.ask(list[GoneAnswer], "GET", folder.address("gone"), params=params)
+            gone += page
+    return gone
+
+
+def _open(
+    folder: CampaignFolder, frames: Iterator[tuple[FrameHeader, bytes]], private_key: str | None
+) -> tuple[list[Row], dict[str, int]]:
+    """Records that can be used, and how many cannot, by the reason."""
+    rows: list[Row] = []
+    refused: Counter[str] = Counter()
+    for header, content in frames:
+        try:
+            if header.damaged:
+                raise PrivetError("The collector's copy is damaged.")
+            envelope = unpack(content if private_key is None else unseal(content, private_key))
+            check_envelope(folder.manifest, folder.link.campaign, header.id, envelope)
+        except PrivetError as error:
+            refused[str(error)] += 1
+        else:
+            rows.append((header, envelope))
+    return rows, dict(refused)
+
+
+def _table(folder: CampaignFolder, rows: list[Row]) -> Any:
     manifest = folder.manifest
     columns: dict[str, Any] = {
-        "submission": pa.array([about["id"] for about, _ in rows]),
-        "person": pa.array([about["person"][:16] for about, _ in rows]),
+        "submission": pa.array([header.id for header, _ in rows]),
+        "person": pa.array([header.person[:16] for header, _ in rows]),
     }
     for label in manifest.labels:
-        given = [envelope.labels.get(label.name) for _, envelope in rows]
-        columns[label.name] = pa.array(given, pa.string() if label.values else pa.float64())
+        answers = [envelope.labels.get(label.name) for _, envelope in rows]
+        columns[label.name] = pa.array(answers, pa.string() if label.values else pa.float64())
     flat = [np.ascontiguousarray(envelope.z, dtype=np.float32).ravel() for _, envelope in rows]
-    values = np.concatenate([np.empty(0, dtype=np.float32), *flat])
+    values = pa.array(np.concatenate([np.empty(0, dtype=np.float32), *flat]))
     if None in manifest.expect.shape:
         offsets = np.concatenate([[0], np.cumsum([len(z) for z in flat])]).astype(np.int32)
-        columns["z"] = pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+        columns["z"] = pa.ListArray.from_arrays(pa.array(offsets), values)
     else:
-        columns["z"] = pa.FixedSizeListArray.from_arrays(pa.array(values), manifest.expect.most)
+        columns["z"] = pa.FixedSizeListArray.from_arrays(values, manifest.expect.max_numbers)
     about = {
         "method": manifest.method,
         "private": manifest.private,
@@ -159,25 +173,14 @@ def _table(folder: Folder, rows: list[tuple[dict[str, Any], Envelope]]) -> Any:
     return pa.table(columns).replace_schema_metadata({"privet": json.dumps(about)})
 
 
-def _gone(folder: Folder, after: int, client: Opener) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    with client(folder.link.server, folder.token) as speak:
-        while page := speak.ask(
-            "GET", f"/v1/campaigns/{folder.link.campaign}/gone", after=after, most=1000
-        ).json():
-            found += page
-            after = int(page[-1]["number"])
-    return found
-
-
-def _before(out: Path, campaign: str) -> dict[str, Any]:
+def _last_export(out: Path, campaign: str) -> dict[str, Any]:
     """What the last export to this folder wrote down."""
     try:
-        before = json.loads((out / LIST).read_text(encoding="utf-8"))
+        last = json.loads((out / LIST).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError):
         raise PrivetError(f"{out / LIST} cannot be read: choose another --out.") from None
-    if not isinstance(before, dict) or before.get("campaign") != campaign:
+    if not isinstance(last, dict) or last.get("campaign") != campaign:
         raise PrivetError(f"{out} holds the export of another campaign: choose another --out.")
-    return before
+    return last

@@ -15,7 +15,8 @@ from privet.data.images import FORMATS
 GPS, DETAILS = 0x8825, 0x8769
 LONGEST = 80
 
-NAMED = {
+# What the tags of EXIF say, in plain words.
+KINDS = {
     "Make": "device",
     "Model": "device",
     "HostComputer": "device",
@@ -46,31 +47,25 @@ NAMED = {
 def metadata(source: Path | bytes) -> dict[str, str]:
     """What a picture's file says beside the picture, by what it is: place, time, device, name, ...
     Empty where it says nothing."""
+    file = io.BytesIO(source) if isinstance(source, bytes) else source
+    texts: dict[str, str] = {}
     try:
-        with Image.open(
-            io.BytesIO(source) if isinstance(source, bytes) else source, formats=FORMATS
-        ) as picture:
-            found = list(_said(picture))
+        with Image.open(file, formats=FORMATS) as picture:
+            for kind, text in _items(picture):
+                if text and text not in texts.get(kind, ""):
+                    texts[kind] = f"{texts[kind]}, {text}" if kind in texts else text
     except (OSError, SyntaxError, ValueError, EOFError, MemoryError, Image.DecompressionBombError):
         return {}
-    told: dict[str, str] = {}
-    for what, value in found:
-        if value and value not in told.get(what, ""):
-            told[what] = f"{told[what]}, {value}" if what in told else value
-    return told
+    return texts
 
 
-def _said(picture: Image.Image) -> Iterator[tuple[str, str]]:
+def _items(picture: Image.Image) -> Iterator[tuple[str, str]]:
     exif = picture.getexif()
-    if place := _place(exif.get_ifd(GPS)):
-        yield "place", place
-    for tags in (exif.get_ifd(DETAILS), exif):
-        for tag, value in tags.items():
-            name = ExifTags.TAGS.get(tag, "")
-            if name == "MakerNote":
-                yield NAMED[name], f"{len(value)} bytes"
-            elif name in NAMED:
-                yield NAMED[name], _plain(value)
+    yield "place", _place(exif.get_ifd(GPS))
+    for tag, value in (*exif.get_ifd(DETAILS).items(), *exif.items()):
+        name = ExifTags.TAGS.get(tag, "")
+        if name in KINDS:
+            yield KINDS[name], f"{len(value)} bytes" if name == "MakerNote" else _plain(value)
     for key, value in picture.info.items():
         if key in ("xmp", "XML:com.adobe.xmp", "photoshop", "iptc"):
             yield "editor's notes", f"{len(value)} bytes"
@@ -81,16 +76,17 @@ def _said(picture: Image.Image) -> Iterator[tuple[str, str]]:
 def _place(gps: Any) -> str:
     """Degrees north and east, with four digits: about ten metres."""
     try:
-        north = _degrees(gps[2]) * (-1 if str(gps.get(1, "N")).upper().startswith("S") else 1)
-        east = _degrees(gps[4]) * (-1 if str(gps.get(3, "E")).upper().startswith("W") else 1)
+        return f"{_degrees(gps, 2, 'NS')}, {_degrees(gps, 4, 'EW')}"
     except (KeyError, TypeError, ValueError, ZeroDivisionError, IndexError):
         return "noted" if gps else ""
-    return f"{abs(north):.4f} {'N' if north >= 0 else 'S'}, {abs(east):.4f} {'E' if east >= 0 else 'W'}"
 
 
-def _degrees(parts: Any) -> float:
-    degrees, minutes, seconds = (float(part) for part in parts)
-    return degrees + minutes / 60 + seconds / 3600
+def _degrees(gps: Any, tag: int, names: str) -> str:
+    degrees, minutes, seconds = (float(part) for part in gps[tag])
+    value = degrees + minutes / 60 + seconds / 3600
+    if str(gps.get(tag - 1, "")).upper().startswith(names[1]):
+        value = -value
+    return f"{abs(value):.4f} {names[value < 0]}"
 
 
 def _plain(value: Any) -> str:

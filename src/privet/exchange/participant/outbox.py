@@ -11,46 +11,125 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 from privet.core.errors import PrivetError
 from privet.core.files import replacing
-from privet.exchange.protocol.client import Client, Rejected
+from privet.exchange.protocol.client import Client, Offline, Rejected
+from privet.exchange.protocol.manifest import ID
+from privet.exchange.protocol.messages import ReceiptAnswer
 from privet.exchange.protocol.seal import write_secret
 
-NAME = re.compile(r"[0-9a-f]{32}")
+# Records on their way at the same time.
+AT_ONCE = 8
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What withdraws a record."""
+    """What withdraws a record, and while it waits, what sends it.
+
+    Parameters:
+        server, campaign, title: Where it goes.
+        submission: Its name there.
+        secret: Whoever has it can withdraw the record; the collector has only its hash.
+        sha256: Of the bytes that are sent.
+        source: Which file it was, for its owner.
+        received: When the collector stored it, in milliseconds since 1970; None while it waits.
+        release: SHA-256 of the card of the release that made it.
+        kind: Media type of the bytes.
+        person: The participant's secret name in this campaign.
+        invite: The token of an invitation.
+    """
 
     server: str
     campaign: str
     title: str
     submission: str
     secret: str
-    """Whoever has it can withdraw the record; the collector has only its hash."""
     sha256: str
     source: str
-    """Which file it was, for its owner."""
     received: int | None = None
-    """When the collector stored it, in milliseconds since 1970; None while it waits."""
     release: str = ""
     kind: str = ""
     person: str = ""
     invite: str | None = None
 
+    @staticmethod
+    def read(path: Path) -> Receipt:
+        try:
+            receipt = Receipt(**json.loads(path.read_text(encoding="utf-8")))
+            if not all(re.fullmatch(ID, name) for name in (receipt.submission, receipt.campaign)):
+                raise ValueError
+        except (OSError, ValueError, TypeError):
+            raise PrivetError(f"{path} is not a receipt.") from None
+        return receipt
+
+    def write(self, folder: Path) -> None:
+        _write(folder / f"{self.submission}.json", json.dumps(asdict(self), indent=1).encode())
+
+    def send(self, content: bytes, client: Client) -> Receipt:
+        """Send the record; returns the receipt to keep."""
+        headers = {
+            "content-type": self.kind,
+            "idempotency-key": self.submission,
+            "privet-release": self.release,
+            "privet-withdraw": hashlib.sha256(bytes.fromhex(self.secret)).hexdigest(),
+            "privet-person": self.person,
+            **({"authorization": f"Bearer {self.invite}"} if self.invite else {}),
+        }
+        path = f"/v1/campaigns/{self.campaign}/submissions"
+        stored = client.ask(ReceiptAnswer, "POST", path, content=content, headers=headers)
+        if stored.submission != self.submission or stored.sha256 != self.sha256:
+            raise PrivetError("The collector's receipt is for something else than what was sent.")
+        return replace(self, received=stored.received, invite=None, person="")
+
+    def withdraw(self, client: Client) -> bool:
+        """Ask the collector to delete the record; False where it was gone already."""
+        path = f"/v1/campaigns/{self.campaign}/submissions/{self.submission}"
+        try:
+            client.request("DELETE", path, headers={"privet-withdraw": self.secret})
+        except Rejected as error:
+            if error.status in (404, 410):
+                return False
+            raise
+        return True
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What became of records.
+
+    Parameters:
+        receipts: Of those that were stored.
+        refused: The collector's sentences about those that it does not take.
+        waiting: How many are in the outbox still.
+        why: Why they wait.
+    """
+
+    receipts: list[Receipt]
+    refused: list[str]
+    waiting: int
+    why: str = ""
+
 
 class Outbox:
+    """A participant's folder.
+
+    Parameters:
+        home: Made where it is not there, for its owner alone.
+    """
+
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.waiting, self.receipts = home / "outbox", home / "receipts"
+        self.waiting, self.sent, self.people = (
+            home / name for name in ("outbox", "receipts", "people")
+        )
         try:
-            for folder in (home, self.waiting, self.receipts, home / "people"):
+            for folder in (home, self.waiting, self.sent, self.people):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise PrivetError(
@@ -60,107 +139,86 @@ class Outbox:
     def person(self, campaign: str) -> str:
         """A secret name of this participant in one campaign: it ties their records there together,
         and to nothing elsewhere."""
-        path = self.home / "people" / campaign
+        path = self.people / campaign
         if not path.exists():
             write_secret(path, secrets.token_hex(32))
         return path.read_text(encoding="utf-8").strip()
 
     def put(self, receipt: Receipt, content: bytes) -> None:
         _write(self.waiting / f"{receipt.submission}.bin", content)
-        _write(self.waiting / f"{receipt.submission}.json", json.dumps(asdict(receipt)).encode())
+        receipt.write(self.waiting)
 
     def queued(self) -> Iterator[tuple[Receipt, bytes]]:
         for path in sorted(self.waiting.glob("*.json")):
-            yield _read(path), path.with_suffix(".bin").read_bytes()
+            yield Receipt.read(path), path.with_suffix(".bin").read_bytes()
 
     def send(self, receipt: Receipt, content: bytes, client: Client) -> Receipt:
         """Send a record that waits; its receipt is on disk before it leaves the outbox."""
-        headers = {
-            "content-type": receipt.kind,
-            "idempotency-key": receipt.submission,
-            "privet-release": receipt.release,
-            "privet-withdraw": hashlib.sha256(bytes.fromhex(receipt.secret)).hexdigest(),
-            "privet-person": receipt.person,
-        }
-        if receipt.invite:
-            headers["authorization"] = f"Bearer {receipt.invite}"
         try:
-            answer = client.ask(
-                "POST",
-                f"/v1/campaigns/{receipt.campaign}/submissions",
-                content=content,
-                headers=headers,
-            ).json()
+            stored = receipt.send(content, client)
+            stored.write(self.sent)
         except Rejected:
             self._drop(receipt.submission)
             raise
-        if answer["submission"] != receipt.submission or answer["sha256"] != receipt.sha256:
-            raise PrivetError("The collector's receipt is for something else than what was sent.")
-        given = Receipt(
-            **{**asdict(receipt), "received": int(answer["received"]), "invite": None, "person": ""}
-        )
-        _write(
-            self.receipts / f"{receipt.submission}.json",
-            json.dumps(asdict(given), indent=1).encode(),
-        )
         self._drop(receipt.submission)
-        return given
+        return stored
 
-    def kept(self) -> list[Receipt]:
-        return sorted(
-            (_read(path) for path in self.receipts.glob("*.json")),
-            key=lambda receipt: receipt.received or 0,
-        )
+    def send_all(
+        self, connect: Callable[[str], Client] | None = None, only: set[str] | None = None
+    ) -> Sent:
+        """Send what waits. Where a collector cannot be reached, the rest stays for the next time.
+
+        Parameters:
+            connect: From a server's address to a client.
+            only: Names of submissions, where not all shall be sent.
+        """
+        connect = connect or cache(Client)
+        receipts: list[Receipt] = []
+        refused: list[str] = []
+        offline: list[str] = []
+
+        def one(waiting: tuple[Receipt, bytes]) -> None:
+            receipt, content = waiting
+            try:
+                if not offline:
+                    receipts.append(self.send(receipt, content, connect(receipt.server)))
+            except Rejected as error:
+                refused.append(f"{receipt.source}: {error}")
+            except Offline as error:
+                offline.append(str(error))
+
+        queue = [pair for pair in self.queued() if only is None or pair[0].submission in only]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(one, queue))
+        waiting = len(queue) - len(receipts) - len(refused)
+        return Sent(receipts, refused, waiting, next(iter(offline), ""))
+
+    def receipts(self) -> list[Receipt]:
+        """Of what was sent, in that order."""
+        receipts = map(Receipt.read, self.sent.glob("*.json"))
+        return sorted(receipts, key=lambda receipt: receipt.received or 0)
 
     def find(self, word: str) -> Receipt:
         """A receipt by its file, its submission, or the beginning of that."""
         path = Path(word)
         if path.suffix == ".json" and path.is_file():
-            return _read(path)
-        found = (
-            [receipt for receipt in self.kept() if receipt.submission.startswith(word)]
-            if re.fullmatch(r"[0-9a-f]{4,32}", word)
-            else []
-        )
-        if len(found) != 1:
+            return Receipt.read(path)
+        known = self.receipts() if re.fullmatch(r"[0-9a-f]{4,32}", word) else []
+        matching = [receipt for receipt in known if receipt.submission.startswith(word)]
+        if len(matching) != 1:
             raise PrivetError(
-                f"There is {'no' if not found else 'more than one'} receipt '{word}': see  privet withdraw --list."
+                f"There is {'more than one' if matching else 'no'} receipt '{word}': "
+                "see  privet withdraw --list."
             )
-        return found[0]
+        return matching[0]
 
     def forget(self, receipt: Receipt) -> None:
-        (self.receipts / f"{receipt.submission}.json").unlink(missing_ok=True)
+        (self.sent / f"{receipt.submission}.json").unlink(missing_ok=True)
 
     def _drop(self, submission: str) -> None:
         # First what makes it count as waiting.
-        (self.waiting / f"{submission}.json").unlink(missing_ok=True)
-        (self.waiting / f"{submission}.bin").unlink(missing_ok=True)
-
-
-def withdraw(receipt: Receipt, client: Client) -> bool:
-    """Ask the collector to delete a record; False where it was gone already."""
-    try:
-        client.ask(
-            "DELETE",
-            f"/v1/campaigns/{receipt.campaign}/submissions/{receipt.submission}",
-            headers={"privet-withdraw": receipt.secret},
-        )
-    except Rejected as error:
-        if error.status in (404, 410):
-            return False
-        raise
-    return True
-
-
-def _read(path: Path) -> Receipt:
-    try:
-        about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        receipt = Receipt(**about)
-        if not (NAME.fullmatch(receipt.submission) and NAME.fullmatch(receipt.campaign)):
-            raise ValueError
-    except (OSError, ValueError, TypeError):
-        raise PrivetError(f"{path} is not a receipt.") from None
-    return receipt
+        for kind in ("json", "bin"):
+            (self.waiting / f"{submission}.{kind}").unlink(missing_ok=True)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -6,90 +6,99 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from privet.exchange.participant.outbox import Receipt
-from privet.exchange.participant.share import Campaign, Record, Sent
+from privet.exchange.participant.campaign import Campaign
+from privet.exchange.participant.outbox import Receipt, Sent
+from privet.exchange.participant.records import Record
 
+# Records described one by one.
 SHOWN = 5
-"""Records described one by one."""
 
 
-def about(campaign: Campaign, known: bool) -> str:
+def about(campaign: Campaign, is_known: bool) -> str:
+    """A campaign, and what was checked of it."""
     manifest = campaign.manifest
     asked = ", ".join(
         f"{label.name} ({' or '.join(label.values) or 'a number'})" for label in manifest.labels
     )
-    owner = "seen before" if known else "not seen before: compare it with what the owner tells you"
+    owner = (
+        "seen before" if is_known else "not seen before: compare it with what the owner tells you"
+    )
+    readers = {
+        "sealed": "whoever has the owner's key",
+        "open": "the collector's server and its owner",
+    }
+    lines = {
+        "what for": _safe(manifest.purpose),
+        "who": _safe(manifest.who),
+        "key": f"{campaign.fingerprint} ({owner})",
+        "hides": f"{', '.join(map(_safe, manifest.private))}, by {_safe(manifest.method)}",
+        "asks": asked or "nothing beside the record",
+        "keeps it": f"{manifest.retention_days} days, or until you withdraw",
+        "can read": readers[manifest.mode],
+        "checked": "signature, manifest and release are the ones that the link names",
+    }
     return "\n".join(
-        [
-            _safe(manifest.title),
-            f"  what for   {_safe(manifest.purpose)}",
-            f"  who        {_safe(manifest.who)}",
-            f"  key        {campaign.fingerprint} ({owner})",
-            f"  hides      {', '.join(map(_safe, manifest.private))}, by {_safe(manifest.method)}",
-            f"  asks       {asked or 'nothing beside the record'}",
-            f"  keeps it   {manifest.retention_days} days, or until you withdraw",
-            f"  can read   {_readers(campaign)}",
-            "  checked    signature, manifest and release are the ones that the link names",
-        ]
+        [_safe(manifest.title), *(f"  {name:<9}  {text}" for name, text in lines.items())]
     )
 
 
 def leaves(campaign: Campaign, records: Sequence[Record]) -> str:
-    lines = []
-    for record in records[:SHOWN]:
-        lines.append(record.source)
-        if record.stays:
-            lines.append(
-                f"  does not leave  the picture, its name, and: {'; '.join(f'{k}: {v}' for k, v in record.stays.items())}"
-            )
-        else:
-            lines.append("  does not leave  the record itself")
-        values = record.z.ravel()
-        numbers = " ".join(f"{value:.3f}" for value in values[:6]) + (
-            " ..." if values.size > 6 else ""
-        )
-        answers = "".join(
-            f"; {name}: {value}" for name, value in record.labels.items() if value is not None
-        )
-        lines.append(f"  leaves          {values.size} numbers ({numbers}){answers}")
-        lines.append(
-            f"                  {len(record.content)} bytes, {'sealed' if campaign.manifest.mode == 'sealed' else 'not sealed'}"
-        )
+    """What would be sent of these records, and what would not."""
+    lines = [line for record in records[:SHOWN] for line in _leaves(campaign, record)]
     if len(records) > SHOWN:
         lines.append(f"... and {len(records) - SHOWN} more like these")
-    total = sum(len(record.content) for record in records)
-    return "\n".join(
-        [
-            *lines,
-            f"In all {len(records)} record{'s' if len(records) > 1 else ''}, {total} bytes, to {campaign.link.server}.",
-        ]
+    many = f"{len(records)} record{'s' if len(records) > 1 else ''}"
+    size = sum(len(record.content) for record in records)
+    return "\n".join([*lines, f"In all {many}, {size} bytes, to {campaign.link.server}."])
+
+
+def _leaves(campaign: Campaign, record: Record) -> list[str]:
+    stays = "; ".join(f"{name}: {text}" for name, text in record.stays.items())
+    values = record.z.ravel()
+    numbers = " ".join(f"{value:.3f}" for value in values[:6])
+    answers = "".join(
+        f"; {name}: {value}" for name, value in record.labels.items() if value is not None
     )
+    sealed = "sealed" if campaign.manifest.mode == "sealed" else "not sealed"
+    return [
+        record.source,
+        "  does not leave  "
+        + (f"the picture, its name, and: {stays}" if stays else "the record itself"),
+        f"  leaves          {values.size} numbers ({numbers}{' ...' if values.size > 6 else ''})"
+        + answers,
+        f"                  {len(record.content)} bytes, {sealed}",
+    ]
 
 
-def sent(result: Sent, home: Path) -> str:
+def sent(result: Sent | None, home: Path) -> str:
+    """What became of the records of a participant with this home; None says that nothing was
+    sent."""
+    if result is None:
+        return "Nothing was sent."
     lines = list(result.refused)
     if result.receipts:
         lines.append(
-            f"Sent {len(result.receipts)}. Receipts are in {home / 'receipts'}; take it back with  privet withdraw."
+            f"Sent {len(result.receipts)}. Receipts are in {home / 'receipts'}; take it back with  "
+            "privet withdraw."
         )
     if result.waiting:
         lines.append(
-            f"{result.waiting} wait here, because: {result.why} Send them later with  privet share --retry."
+            f"{result.waiting} wait here, because: {result.why} Send them later with  "
+            "privet share --retry."
         )
     return "\n".join(lines) or "Nothing waits to be sent."
 
 
 def receipt(one: Receipt) -> str:
+    """One line about a record that was sent."""
     at = time.strftime("%Y-%m-%d %H:%M", time.localtime((one.received or 0) / 1000))
     return f"{one.submission[:12]}  {at}  {_safe(one.title)}  {one.source}"
 
 
-def _readers(campaign: Campaign) -> str:
-    return (
-        "whoever has the owner's key"
-        if campaign.manifest.mode == "sealed"
-        else "the collector's server and its owner"
-    )
+def withdrawn(one: Receipt, deleted: bool) -> str:
+    """One line about a record that was taken back."""
+    state = "deleted" if deleted else "was gone already"
+    return f"{one.submission[:12]}  {state}  {one.source}"
 
 
 def _safe(text: str) -> str:

@@ -1,2 +1,1 @@
-"""What collectors, owners and participants agree on: manifests, sealed envelopes, checks,
-requests."""
+"""What collectors, owners and participants agree on: manifests, envelopes, checks, messages."""

@@ -1,32 +1,57 @@
-"""How owners and participants speak with a collector: one place that knows links, and turns what
-can go wrong into a sentence."""
+"""Requests to a collector. Links are read here, and what can go wrong becomes a sentence."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
+from pydantic import TypeAdapter, ValidationError
 
-from privet.core.errors import PrivetError
+from privet.core.errors import PrivetError, first_line
 
-SECONDS = 60.0
-PATIENCE = 5
-"""Times to come back when a collector asks to slow down."""
+Answer = TypeVar("Answer")
+
+TIMEOUT_SECONDS = 60.0
+# How often a request is sent where a collector asks to slow down.
+ATTEMPTS = 5
+# The same request may succeed later.
+LATER = (408, 429, 500, 502, 503, 504, 507)
 
 
 class Offline(PrivetError):
     """The collector cannot be reached or cannot answer now: the same request may succeed later."""
 
 
+class Rejected(PrivetError):
+    """The collector understood and refused.
+
+    Parameters:
+        status: Of HTTP.
+        sentence: Why.
+    """
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(f"The collector refused: {sentence}")
+        self.status = status
+
+
 @dataclass(frozen=True)
 class Link:
     """Where a campaign is: `https://HOST/c/CAMPAIGN`, with `#invite=TOKEN` for those who were
-    invited."""
+    invited.
+
+    Parameters:
+        server: The collector's address.
+        campaign: The campaign's name.
+        invite: The token of an invitation. A browser never sends the part of a link after #, so it
+            does not end up in anybody's log.
+    """
 
     server: str
     campaign: str
@@ -34,22 +59,22 @@ class Link:
 
     @staticmethod
     def parse(text: str) -> Link:
-        """The part after # is never sent by a browser, so an invitation does not end up in
-        anybody's log.
-
+        """
         >>> Link.parse("https://example.org/c/00112233445566778899aabbccddeeff#invite=pvt_1_2")
-        Link(server='https://example.org', campaign='00112233445566778899aabbccddeeff', invite='pvt_1_2')
+        ... # doctest: +NORMALIZE_WHITESPACE
+        Link(server='https://example.org', campaign='00112233445566778899aabbccddeeff',
+             invite='pvt_1_2')
         """
         parts = urlsplit(text.strip())
-        found = re.fullmatch(r"(.*)/c/([0-9a-f]{32})/?", parts.path)
-        if parts.scheme not in ("http", "https") or not parts.hostname or found is None:
+        path = re.fullmatch(r"(.*)/c/([0-9a-f]{32})/?", parts.path)
+        if parts.scheme not in ("http", "https") or not parts.hostname or path is None:
             raise PrivetError(
-                "A campaign's link looks like  https://HOST/c/0123...  with 32 characters at the end."
+                "A campaign's link looks like  https://HOST/c/0123...  with 32 characters at the "
+                "end."
             )
-        invite = (
-            parts.fragment.removeprefix("invite=") if parts.fragment.startswith("invite=") else None
-        )
-        return Link(server(f"{parts.scheme}://{parts.netloc}{found[1]}"), found[2], invite)
+        key, _, invite = parts.fragment.partition("=")
+        server = server_address(f"{parts.scheme}://{parts.netloc}{path[1]}")
+        return Link(server, path[2], invite if key == "invite" else None)
 
     @property
     def text(self) -> str:
@@ -57,26 +82,38 @@ class Link:
         return f"{self.server}/c/{self.campaign}"
 
 
-def server(url: str) -> str:
+def server_address(url: str) -> str:
     """A collector's address, if it is one that may be used: without TLS only on this machine."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise PrivetError(f"'{url}' is not the address of a collector: it begins with https://.")
-    if parts.scheme == "http" and not _here(parts.hostname):
+    if parts.scheme == "http" and not _is_loopback(parts.hostname):
         raise PrivetError(
-            "Without TLS anybody on the way could change what is shown and sent: use an address with https://."
+            "Without TLS anybody on the way could change what is shown and sent: use an address "
+            "with https://."
         )
     return url.rstrip("/")
 
 
 class Client:
+    """A connection to one collector.
+
+    Parameters:
+        url: The collector's address.
+        token: Of an operator or owner, sent with every request.
+        transport: Instead of the network, for tests.
+    """
+
     def __init__(
         self, url: str, token: str | None = None, transport: httpx.BaseTransport | None = None
     ) -> None:
         self._http = httpx.Client(
-            base_url=server(url), timeout=SECONDS, follow_redirects=False, transport=transport
+            base_url=server_address(url),
+            timeout=TIMEOUT_SECONDS,
+            follow_redirects=False,
+            transport=transport,
+            headers={"authorization": f"Bearer {token}"} if token else {},
         )
-        self._token = token
 
     def __enter__(self) -> Client:
         return self
@@ -84,47 +121,43 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def ask(
-        self,
-        method: str,
-        path: str,
-        *,
-        content: bytes | None = None,
-        json: Any = None,
-        headers: dict[str, str] | None = None,
-        **query: Any,
-    ) -> httpx.Response:
-        """The answer, if it is a success; else PrivetError with the collector's sentence, Offline
-        where trying later may help."""
-        given = {
-            **({"authorization": f"Bearer {self._token}"} if self._token else {}),
-            **(headers or {}),
-        }
-        for attempt in range(PATIENCE):
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """The answer, if it is a success; else Rejected with the collector's sentence, or Offline
+        where trying later may help.
+
+        Parameters:
+            method, path: Of HTTP.
+            options: As of `httpx.Client.request`: content, json, headers, params.
+        """
+        for attempt in range(ATTEMPTS):
             try:
-                answer = self._http.request(
-                    method, path, content=content, json=json, headers=given, params=query
-                )
+                answer = self._http.request(method, path, **options)
             except httpx.HTTPError as error:
                 raise Offline(
-                    f"The collector {self._http.base_url} cannot be reached ({_line(error)})."
+                    f"The collector {self._http.base_url} cannot be reached ({first_line(error)})."
                 ) from None
-            if answer.status_code != 429 or attempt == PATIENCE - 1:
+            if answer.status_code != 429 or attempt == ATTEMPTS - 1:
                 break
             time.sleep(min(float(answer.headers.get("retry-after", "1")), 10.0))
-        if answer.status_code in (408, 429, 500, 502, 503, 504, 507):
+        if answer.status_code in LATER:
             raise Offline(f"The collector cannot answer now: {_sentence(answer)}")
         if not answer.is_success:
             raise Rejected(answer.status_code, _sentence(answer))
         return answer
 
+    def ask(self, kind: type[Answer], method: str, path: str, **options: Any) -> Answer:
+        """The same with the answer read as a `kind`: one of the messages, or a list of them."""
+        answer = self.request(method, path, **options)
+        try:
+            return TypeAdapter(kind).validate_json(answer.content)
+        except ValidationError:
+            raise PrivetError(
+                f"The collector {self._http.base_url} does not answer as a collector does."
+            ) from None
 
-class Rejected(PrivetError):
-    """The collector understood and refused."""
 
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(f"The collector refused: {sentence}")
-        self.status = status
+# From an address and a token to a client; tests give their own.
+Connect = Callable[[str, str | None], Client]
 
 
 def _sentence(answer: httpx.Response) -> str:
@@ -134,12 +167,8 @@ def _sentence(answer: httpx.Response) -> str:
         return f"status {answer.status_code}."
 
 
-def _here(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

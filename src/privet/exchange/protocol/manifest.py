@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import unicodedata
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -26,14 +28,13 @@ from pydantic import (
 )
 
 from privet.core.errors import PrivetError
-from privet.exchange.protocol.seal import signed
+from privet.exchange.protocol.seal import is_signed
 
 ID = r"^[0-9a-f]{32}$"
 SHA256 = r"^[0-9a-f]{64}$"
-LARGEST = 64 * 1024
-"""Bytes of a manifest."""
-NUMBERS = 4_000_000
-"""Most numbers in one released record."""
+# Most bytes of a manifest, and most numbers in one released record.
+MAX_BYTES = 64 * 1024
+MAX_NUMBERS = 4_000_000
 
 Hash = Annotated[str, StringConstraints(pattern=SHA256)]
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$")]
@@ -43,12 +44,19 @@ Mode = Literal["sealed", "open"]
 Access = Literal["anyone", "invited"]
 
 
-class Part(BaseModel):
+class _Frozen(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Label(Part):
-    """Something participants are asked to say about a record. Without values it is a number."""
+class Label(_Frozen):
+    """Something participants are asked to say about a record.
+
+    Parameters:
+        name: What it is called in the export.
+        question: How it is asked, in plain words.
+        values: The answers to choose from; none for a number.
+        required: Whether a record without an answer is refused.
+    """
 
     name: Name
     question: Annotated[str, StringConstraints(max_length=300)] = ""
@@ -56,8 +64,13 @@ class Label(Part):
     required: bool = False
 
 
-class Parts(Part):
-    """The release, by SHA-256: card.json, release.onnx, and what a page may show beside them."""
+class ReleaseParts(_Frozen):
+    """The files of a release by their SHA-256.
+
+    Parameters:
+        card, graph: `card.json` and `release.onnx`.
+        decoder, audit, report: What a page may show beside them.
+    """
 
     card: Hash
     graph: Hash
@@ -65,53 +78,71 @@ class Parts(Part):
     audit: Hash | None = None
     report: Hash | None = None
 
-    def all(self) -> dict[str, str]:
+    def hashes(self) -> dict[str, str]:
         return {name: value for name, value in self if value is not None}
 
 
-class Expect(Part):
-    """What a released record looks like from outside: what an open campaign checks, and by how much
-    a sealed one can be long."""
+class ExpectedRecord(_Frozen):
+    """What a released record looks like from outside: what an open campaign checks, and how long a
+    sealed record can be.
+
+    Parameters:
+        shape: Of one record; None for the free axis of a text.
+        longest: Most positions on the free axis.
+        low, high: Range of the records, or where noise is added, of the records before it.
+        law: Law of noise that is simply added; None where none is, or where it enters otherwise.
+        scale: Scale of that noise.
+        step: All values are multiples of this, where noise is added on a grid.
+    """
 
     shape: Annotated[list[Annotated[int, Field(ge=1)] | None], Field(min_length=1, max_length=4)]
     longest: Annotated[int, Field(ge=1, le=65536)] = 1
-    """Of the free axis, where there is one."""
     low: float | None = None
     high: float | None = None
-    """Range of the records before noise, if noise is added, else of the records."""
     law: Literal["gaussian", "laplace"] | None = None
-    """Law of noise that is simply added; None where none is, or where it enters otherwise."""
     scale: Annotated[float, Field(gt=0)] | None = None
     step: Annotated[float, Field(gt=0)] | None = None
-    """All values are multiples of this, where noise is added on a grid."""
 
     @property
-    def most(self) -> int:
-        """Numbers of the longest record."""
-        total = 1
-        for size in self.shape:
-            total *= self.longest if size is None else size
-        return total
+    def max_numbers(self) -> int:
+        """How many numbers the longest record has."""
+        return math.prod(self.longest if size is None else size for size in self.shape)
 
     @model_validator(mode="after")
-    def _fits(self) -> Expect:
-        if self.most > NUMBERS:
+    def _fits(self) -> ExpectedRecord:
+        if self.max_numbers > MAX_NUMBERS:
             raise ValueError("a released record has too many numbers")
-        if sum(size is None for size in self.shape) > 1:
+        if self.shape.count(None) > 1:
             raise ValueError("a released record has more than one free axis")
         if (self.law is None) != (self.scale is None):
             raise ValueError("a law of noise needs a scale, and a scale a law")
         return self
 
 
-class Manifest(Part):
+class Manifest(_Frozen):
+    """What a campaign's owner signs. Every field is in the JSON text that the signature is of.
+
+    Parameters:
+        title, purpose: What participants read first, in plain words.
+        who: Who runs the campaign, and how to reach them.
+        mode: `sealed` to the owner's key, or `open` to the collector's server.
+        access: For `anyone` with the link, or those who were `invited`.
+        labels: What participants are asked to say about a record.
+        private, modality, method: From the card of the release.
+        retention_days: After so many days a record is deleted.
+        records_per_person: Most records that are taken from one person.
+        release: The files of the release.
+        expect: What the release's records look like.
+        sealing_key, signing_key: The owner's public keys.
+        created: When it was made, UTC.
+        nonce: Makes two campaigns that ask the same different.
+    """
+
     kind: Literal["privet campaign"] = "privet campaign"
     version: Literal[1] = 1
     title: Annotated[str, StringConstraints(min_length=1, max_length=120)]
     purpose: Annotated[str, StringConstraints(min_length=1, max_length=4000)]
-    """In plain words."""
     who: Annotated[str, StringConstraints(min_length=1, max_length=500)]
-    """Who runs it, and how to reach them."""
     mode: Mode
     access: Access
     labels: Annotated[list[Label], Field(max_length=32)] = []
@@ -119,18 +150,16 @@ class Manifest(Part):
         list[Annotated[str, StringConstraints(min_length=1, max_length=128)]],
         Field(min_length=1, max_length=64),
     ]
-    """What the release hides, from its card."""
     modality: Literal["image", "table", "text", "signal"]
     method: Annotated[str, StringConstraints(max_length=64)]
     retention_days: Annotated[int, Field(ge=1, le=3650)]
     records_per_person: Annotated[int, Field(ge=1, le=1_000_000)]
-    release: Parts
-    expect: Expect
+    release: ReleaseParts
+    expect: ExpectedRecord
     sealing_key: Key | None
     signing_key: Key
     created: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
     nonce: Annotated[str, StringConstraints(pattern=ID)]
-    """Makes two campaigns that ask the same different."""
 
     @field_validator("title", "purpose", "who")
     @classmethod
@@ -144,7 +173,7 @@ class Manifest(Part):
         if (self.mode == "sealed") != (self.sealing_key is not None):
             raise ValueError("a sealed campaign has a sealing key, an open one has none")
         names = [label.name for label in self.labels]
-        if len({plain(name) for name in names}) < len(names):
+        if len(set(map(normalised, names))) < len(names):
             raise ValueError("two labels have the same name")
         if asked := private_among(names, self.private):
             raise ValueError(f"'{asked}' is what the release hides, and must not be asked for")
@@ -159,17 +188,18 @@ class Manifest(Part):
         )
 
 
-def private_among(names: Any, private: Any) -> str | None:
+def private_among(names: Iterable[str], private: Iterable[str]) -> str | None:
     """The first of `names` that is a private attribute, whatever its case and marks.
 
     >>> private_among(["smiling", "Has-Beard"], ["has beard"])
     'Has-Beard'
     """
-    hidden = {plain(name) for name in private}
-    return next((name for name in names if plain(name) in hidden), None)
+    hidden = set(map(normalised, private))
+    return next((name for name in names if normalised(name) in hidden), None)
 
 
-def plain(name: str) -> str:
+def normalised(name: str) -> str:
+    """A name without case, blanks and marks."""
     return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", str(name)).casefold())
 
 
@@ -177,44 +207,52 @@ def campaign_id(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def read(text: str, signature: str, campaign: str | None = None) -> Manifest:
+def read_manifest(text: str, signature: str, campaign: str | None = None) -> Manifest:
     """The manifest, after checking that it is whole, signed by the key in it and, with `campaign`,
     the one that the link names."""
-    if len(text.encode(errors="replace")) > LARGEST:
-        raise PrivetError(f"The manifest is longer than {LARGEST // 1024} kB.")
+    if len(text.encode(errors="replace")) > MAX_BYTES:
+        raise PrivetError(f"The manifest is longer than {MAX_BYTES // 1024} kB.")
     if campaign is not None and campaign_id(text) != campaign:
         raise PrivetError(
             "The manifest is not the one that the link names: it was changed. Do not take part."
         )
     try:
-        manifest = Manifest.model_validate(json.loads(text, parse_constant=_refuse))
+        manifest = Manifest.model_validate(strict_json(text))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"])
-        raise PrivetError(
-            f"The manifest cannot be used: {where}{': ' if where else ''}{first['msg']}."
-        ) from None
+        raise PrivetError(f"The manifest cannot be used: {first_problem(error.errors())}") from None
     except (ValueError, RecursionError):
         raise PrivetError("The manifest is not JSON.") from None
-    if not signed(text.encode(), signature, manifest.signing_key):
+    if not is_signed(text.encode(), signature, manifest.signing_key):
         raise PrivetError("The manifest's signature is wrong: it was changed. Do not take part.")
     return manifest
 
 
-def _refuse(word: str) -> None:
-    raise ValueError(word)
+def strict_json(text: str | bytes) -> Any:
+    """JSON without the NaN and Infinity that Python adds to it; ValueError for anything else."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def first_problem(problems: Sequence[Any]) -> str:
+    """A sentence with the first of the problems that pydantic found. It does not repeat the value:
+    an answer is not a place for somebody's data."""
+    place = ".".join(str(step)[:64] for step in problems[0]["loc"])
+    return f"{place}: {problems[0]['msg']}.".removeprefix(": ")[:300]
 
 
 def check_card(manifest: Manifest, card: dict[str, Any]) -> None:
     """The card of the release says the same as the manifest."""
     try:
-        same = (
+        agree = (
             card["sha256"]["graph"] == manifest.release.graph
             and list(card["private"]) == manifest.private
             and list(card["output"]["shape"]) == manifest.expect.shape
             and card["input"]["modality"] == manifest.modality
         )
     except (KeyError, TypeError):
-        same = False
-    if not same:
+        agree = False
+    if not agree:
         raise PrivetError("The manifest and the card of the release contradict each other.")

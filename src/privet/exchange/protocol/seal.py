@@ -19,8 +19,8 @@ from nacl.signing import SigningKey, VerifyKey
 
 from privet.core.errors import PrivetError
 
+# Bytes that sealing adds: an ephemeral key and an authenticator.
 OVERHEAD = 48
-"""Bytes that sealing adds: an ephemeral key and an authenticator."""
 
 
 def seal(content: bytes, public: str) -> bytes:
@@ -40,24 +40,24 @@ def sealing_keys() -> tuple[str, str]:
     """A new pair: the private key, which stays with the owner, and the public one, which goes into
     the manifest."""
     private = PrivateKey.generate()
-    return text_of(bytes(private)), text_of(bytes(private.public_key))
+    return to_base64(bytes(private)), to_base64(bytes(private.public_key))
 
 
 def signing_key() -> str:
-    return text_of(bytes(SigningKey.generate()))
+    return to_base64(bytes(SigningKey.generate()))
 
 
 def verify_key(private: str) -> str:
-    return text_of(bytes(SigningKey(_key(private)).verify_key))
+    return to_base64(bytes(SigningKey(_key(private)).verify_key))
 
 
 def sign(content: bytes, private: str) -> str:
-    return text_of(SigningKey(_key(private)).sign(content).signature)
+    return to_base64(SigningKey(_key(private)).sign(content).signature)
 
 
-def signed(content: bytes, signature: str, public: str) -> bool:
+def is_signed(content: bytes, signature: str, public: str) -> bool:
     try:
-        VerifyKey(_key(public)).verify(content, bytes_of(signature))
+        VerifyKey(_key(public)).verify(content, from_base64(signature))
     except (BadSignatureError, ValueError, TypeError):
         return False
     return True
@@ -66,18 +66,18 @@ def signed(content: bytes, signature: str, public: str) -> bool:
 def fingerprint(public: str) -> str:
     """What people compare: SHA-256 of a public key, the first half, in groups of four.
 
-    >>> fingerprint(text_of(bytes(32)))
+    >>> fingerprint(to_base64(bytes(32)))
     '6668 7aad f862 bd77 6c8f c18b 8e9f 8e20'
     """
-    digest = hashlib.sha256(bytes_of(public)).hexdigest()[:32]
+    digest = hashlib.sha256(from_base64(public)).hexdigest()[:32]
     return " ".join(digest[i : i + 4] for i in range(0, 32, 4))
 
 
-def text_of(content: bytes) -> str:
+def to_base64(content: bytes) -> str:
     return base64.urlsafe_b64encode(content).decode().rstrip("=")
 
 
-def bytes_of(text: str) -> bytes:
+def from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
@@ -96,7 +96,8 @@ def write_secret(path: Path, text: str) -> None:
             os.fsync(file.fileno())
     except FileExistsError:
         raise PrivetError(
-            f"{path} is there already and holds a secret: it is not overwritten. Choose another place."
+            f"{path} is there already and holds a secret: it is not overwritten. Choose another "
+            "place."
         ) from None
     except OSError as error:
         raise PrivetError(f"Cannot write {path}: {error.strerror}.") from None
@@ -106,7 +107,8 @@ def read_secret(path: Path) -> str:
     try:
         if path.stat().st_mode & 0o077:
             raise PrivetError(
-                f"Others may read {path}, which holds a secret: make it yours alone with  chmod 600 {path}."
+                f"Others may read {path}, which holds a secret: make it yours alone with  "
+                f"chmod 600 {path}."
             )
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -114,7 +116,7 @@ def read_secret(path: Path) -> str:
 
 
 def _key(text: str) -> bytes:
-    key = bytes_of(text)
+    key = from_base64(text)
     if len(key) != 32:
         raise ValueError("a key has 32 bytes")
     return key

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from alembic import context
 
-from privet.exchange.collector.models import Base
+from privet.exchange.collector.tables import metadata
 
 
 def run() -> None:
     context.configure(
         connection=context.config.attributes["connection"],
-        target_metadata=Base.metadata,
+        target_metadata=metadata,
         render_as_batch=True,
     )
     with context.begin_transaction():
