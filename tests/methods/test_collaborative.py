@@ -216,7 +216,7 @@ def _stopped_after(rounds, work):
     """None where the work was killed after so many rounds."""
     import privet.train.step
 
-    step, count = privet.train.step.step, 0
+    step, count = privet.train.step.take_step, 0
 
     def counted(*args):
         nonlocal count
@@ -226,7 +226,7 @@ def _stopped_after(rounds, work):
         step(*args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(privet.train.step, "step", counted)
+        patch.setattr(privet.train.step, "take_step", counted)
         try:
             return work()
         except KeyboardInterrupt:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from privet.methods.registry import METHODS
 from privet.release.apply import apply
 from privet.scale import ray_cells as cells
 from privet.scale.cluster import connected
+from privet.scale.ray_apply import spread
 from privet.studies.compare import Comparison, run_study
 from privet.studies.study import Study
 from privet.train.game import Run
@@ -199,7 +201,7 @@ def test_a_file_is_released_byte_for_byte_as_on_one_machine(address, release, ro
         ["id", "name"],
         seed=5,
         progress=False,
-        ray=address,
+        spread=partial(spread, address),
     )
     assert here.read_bytes() == there.read_bytes()
     other = apply(
@@ -209,7 +211,7 @@ def test_a_file_is_released_byte_for_byte_as_on_one_machine(address, release, ro
         ["id", "name"],
         seed=6,
         progress=False,
-        ray=address,
+        spread=partial(spread, address),
     )
     assert pq.read_table(other)["id"].to_pylist() == list(range(9001))
     assert pq.read_table(other)["z"] != pq.read_table(here)["z"]
@@ -218,11 +220,24 @@ def test_a_file_is_released_byte_for_byte_as_on_one_machine(address, release, ro
 def test_what_a_node_refuses_is_one_sentence_here(address, release, room):
     given = rows(room / "some.parquet", 300)
     with pytest.raises(PrivetError, match="'nosuch'"):
-        apply(release, [given], room / "x.parquet", ["nosuch"], progress=False, ray=address)
+        apply(
+            release,
+            [given],
+            room / "x.parquet",
+            ["nosuch"],
+            progress=False,
+            spread=partial(spread, address),
+        )
     assert not (room / "x.parquet").exists()
     pd.DataFrame({"a": [1]}).to_csv(room / "some.csv")
     with pytest.raises(PrivetError, match="parquet file or pictures"):
-        apply(release, [room / "some.csv"], room / "x.parquet", progress=False, ray=address)
+        apply(
+            release,
+            [room / "some.csv"],
+            room / "x.parquet",
+            progress=False,
+            spread=partial(spread, address),
+        )
 
 
 def command(monkeypatch, capsys, *words: str) -> tuple[int, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from privet.core.errors import PrivetError, unknown
 
@@ -81,6 +81,10 @@ class Registry(MutableMapping[str, Value], Generic[Value]):
                 ) from None
             self._entries[name] = value
         return value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The entry, or `default` where there is none of that name."""
+        return self[name] if name in self else default  # noqa: SIM401
 
     def __setitem__(self, name: str, value: Value) -> None:
         self._entries[name] = value
