@@ -28,12 +28,12 @@ from typing import Any
 from loading import spread
 
 import privet
-from privet.auditing.int8 import quantise
 from privet.benchmarking.cases import extractor, hedge
 from privet.benchmarking.ratios import machine
 from privet.core.progress import console
 from privet.data.portraits.source import portraits
 from privet.data.schema import ImageSchema
+from privet.release.int8 import quantise
 from privet.release.release import Release
 
 VENDOR = Path(privet.__file__).parent / "exchange" / "pages" / "static" / "vendor"

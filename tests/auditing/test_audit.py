@@ -21,7 +21,7 @@ from privet.adversaries.mlp import MLP
 from privet.adversaries.quadratic import Quadratic
 from privet.adversaries.recurrent import Recurrent
 from privet.auditing.batteries import BATTERIES, Battery
-from privet.auditing.limits import limits
+from privet.auditing.limits import limitations
 from privet.data.dataset import PARTS
 from privet.data.schema import learn_schema
 from privet.nets import registry as nets
@@ -178,7 +178,7 @@ def test_noise_hides_what_it_drowns(table):
 def test_a_battery_says_what_it_has_not_tried(table):
     release = Release.identity(learn_schema(table, ["u"]))
     told = {
-        name: " ".join(limits(release, table, battery, 7, [], ()))
+        name: " ".join(limitations(release, battery, 7, [], ()))
         for name, battery in BATTERIES.items()
     }
     for name, battery in BATTERIES.items():

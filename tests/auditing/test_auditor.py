@@ -22,7 +22,7 @@ from privet.adversaries.linear import Logistic
 from privet.adversaries.mlp import MLP
 from privet.adversaries.released import PASSES, Released
 from privet.auditing.attribute_attack import baselines
-from privet.auditing.averaged_releases import averaged
+from privet.auditing.averaged_releases import average_of
 from privet.auditing.batteries import BATTERIES, Battery
 from privet.data.dataset import Attribute, Dataset
 from privet.data.schema import learn_schema
@@ -184,7 +184,7 @@ def test_the_mean_of_k_releases_has_a_kth_of_the_variance(table, k):
     release = _release(table, Noisy())
     x = release.schema.inputs(table)[:]
     torch.manual_seed(0)
-    many = averaged(release, k)
+    many = average_of(release, k)
     first, second = (many(x) - x for _ in range(2))
     bound = 5 * np.sqrt(2 / x.size)  # the relative standard error of a variance
     for noise in (first, second):
@@ -203,7 +203,7 @@ def test_means_are_drawn_a_few_times_and_single_releases_every_time(table):
     torch.manual_seed(0)
     release = _release(table, Noisy())
     once, many = (
-        Released(r, table, ["u"], torch.device("cpu")) for r in (release, averaged(release, 4))
+        Released(r, table, ["u"], torch.device("cpu")) for r in (release, average_of(release, 4))
     )
     drawn = {
         seen: [torch.cat([z for z, _ in seen.batches(64)]) for _ in range(3 * PASSES)]

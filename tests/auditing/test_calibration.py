@@ -13,7 +13,7 @@ from leaks import BEST, BITS, LEAKS, leak
 from privet import audit
 from privet.adversaries.adversary import silent
 from privet.adversaries.released import released_parts
-from privet.auditing.attribute_attack import attempt
+from privet.auditing.attribute_attack import AttackTarget, run_adversary
 from privet.auditing.batteries import BATTERIES
 from privet.data.dataset import Attribute, Dataset
 from privet.data.schema import ImageSchema
@@ -79,10 +79,8 @@ def _held(seeds: int, first: int, n: int, pictures, release: Release) -> int:
             "c", "image", pictures(rng), {"u": attribute}, labels, part, np.arange(n), "c"
         )
         parts = released_parts(release, data, ["u"], torch.device("cpu"))
-        tries = [
-            attempt(a, parts, attribute, "private", "released", seed, silent).finding
-            for a in attackers
-        ]
+        target = AttackTarget(parts, attribute, "private", "released")
+        tries = [run_adversary(a, target, seed, silent).finding for a in attackers]
         best = max(tries, key=lambda finding: finding.select).score
         held += best.low <= 0.5 <= best.high
     return held

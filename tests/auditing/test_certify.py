@@ -19,7 +19,7 @@ from privet.adversaries.adversary import silent
 from privet.adversaries.linear import Logistic
 from privet.adversaries.released import released_parts
 from privet.auditing import certify
-from privet.auditing.attribute_attack import attempt
+from privet.auditing.attribute_attack import AttackTarget, run_adversary
 from privet.auditing.certificate_targets import RANGES
 from privet.cli import main as cli
 from privet.core.errors import PrivetError
@@ -60,7 +60,7 @@ class Squash(nn.Module):
 def network(monkeypatch: pytest.MonkeyPatch) -> None:
     """A network that a card can name."""
     built = lambda schema, d=1, noise=1.0: Additive(Squash(schema.shape[0], d), noise)  # noqa: E731
-    monkeypatch.setitem(nets.NETWORKS, "squash", built)
+    monkeypatch.setitem(nets.NETWORKS._entries, "squash", built)
 
 
 def made(
@@ -107,14 +107,13 @@ def bound(found: Certified) -> float:
 @pytest.mark.parametrize("d,sigma", [(1, 1.0), (2, 1.5)])
 def test_no_attack_found_beats_the_bound(data: Dataset, d: int, sigma: float) -> None:
     release = made(data, d, sigma)
-    found = certify.certify_release(release, data, device="cpu")
+    found = certify.certificates(release, data, device="cpu")
     torch.manual_seed(0)
-    attack = attempt(
+    attack = run_adversary(
         Logistic(),
-        released_parts(release, data, ["u"], CPU),
-        data.attribute("u"),
-        "private",
-        "released",
+        AttackTarget(
+            released_parts(release, data, ["u"], CPU), data.attribute("u"), "private", "released"
+        ),
         0,
         silent,
     )
@@ -130,14 +129,14 @@ def test_more_noise_certifies_less_leakage_and_the_code_before_noise_is_what_cou
     data: Dataset,
 ) -> None:
     release = made(data, 1, 0.3)
-    louder = certify.with_sigma(release, 0.9)
-    assert bound(one(certify.certify_release(louder, data, device="cpu"))) < bound(
-        one(certify.certify_release(release, data, device="cpu"))
+    louder = certify.with_noise_scale(release, 0.9)
+    assert bound(one(certify.certificates(louder, data, device="cpu"))) < bound(
+        one(certify.certificates(release, data, device="cpu"))
     )
     test = data.part("test")
-    table = certify.codes(release, test, CPU)
+    table = certify.noise_free_codes(release, test, CPU)
     assert table.shape == (len(test), 1) and np.array_equal(
-        table, certify.codes(louder, test, CPU)
+        table, certify.noise_free_codes(louder, test, CPU)
     ), "no noise in codes"
     x = torch.from_numpy(release.schema.inputs(test)[:])
     assert np.allclose(release.forward(x, torch.zeros(len(x), 1)).numpy(), table, atol=1e-4), (
@@ -147,18 +146,18 @@ def test_more_noise_certifies_less_leakage_and_the_code_before_noise_is_what_cou
 
 def test_only_test_people_are_counted(data: Dataset) -> None:
     release = made(data, 1)
-    usual = certify.certify_release(release, data, device="cpu")
+    usual = certify.certificates(release, data, device="cpu")
     assert (
-        certify.certify_release(release, spoiled(data, "fit", "attack", "select"), device="cpu")
+        certify.certificates(release, spoiled(data, "fit", "attack", "select"), device="cpu")
         == usual
     )
-    assert certify.certify_release(release, spoiled(data, "test"), device="cpu") != usual
+    assert certify.certificates(release, spoiled(data, "test"), device="cpu") != usual
     assert sum(one(usual).people) == int((data.part_of == PARTS.index("test")).sum())
 
 
 def test_people_with_several_records_weigh_as_one() -> None:
     several = small("table", SMALL, people=400)
-    found = certify.certify_release(made(several, 1), several, device="cpu")
+    found = certify.certificates(made(several, 1), several, device="cpu")
     test = several.part("test")
     assert max(one(found).people) <= len(np.unique(test.people)) < len(test) / 3
 
@@ -169,20 +168,20 @@ def test_records_without_a_label_are_left_out(data: Dataset) -> None:
     release = made(data, 1)
     test = some.part("test")
     there = test.labels["u"] >= 0
-    table = certify.codes(release, test, CPU)[there]
+    table = certify.noise_free_codes(release, test, CPU)[there]
     wanted = certify_codes(
         table,
-        certify.sigma_of(release),
+        certify.noise_scale(release),
         test.labels["u"][there],
         test.people[there],
         "u",
         data.attribute("u").values,
     )
-    assert one(certify.certify_release(release, some, device="cpu")).bound == wanted.bound
+    assert one(certify.certificates(release, some, device="cpu")).bound == wanted.bound
 
 
 def test_several_attributes_are_certified_one_by_one_and_at_once(data: Dataset) -> None:
-    found = certify.certify_release(
+    found = certify.certificates(
         made(data, 1, private=("u", "colour")), data, device="cpu", releases=(1,)
     )
     assert [c.attribute for c in found] == ["u", "colour", "u and colour"]
@@ -193,7 +192,7 @@ def test_several_attributes_are_certified_one_by_one_and_at_once(data: Dataset) 
     assert both.empirical <= min(u.empirical, colour.empirical) + 0.02, (
         "guessing all right is not easier than guessing one right"
     )
-    alone = certify.certify_release(made(data, 1), data, device="cpu", releases=(1,))
+    alone = certify.certificates(made(data, 1), data, device="cpu", releases=(1,))
     assert alone == (u,), "the others change nothing"
 
 
@@ -204,7 +203,7 @@ def test_a_number_is_guessed_in_ranges_made_on_attack(data: Dataset) -> None:
         attributes={**data.attributes, "age": Attribute("age", "number")},
         labels={**data.labels, "age": age},
     )
-    (found,) = certify.certify_release(
+    (found,) = certify.certificates(
         made(aged, 1, 2.0, private=("age",)), aged, device="cpu", releases=(1,)
     )
     assert len(found.values) == RANGES and found.note.startswith("What is guessed is which range")
@@ -223,7 +222,7 @@ def test_people_of_other_data_come_with_a_warning(data: Dataset) -> None:
     release.card["data"] = {"name": "elsewhere", "fingerprint": "other"}
     assert (
         "learned on other data (elsewhere)"
-        in one(certify.certify_release(release, data, device="cpu")).note
+        in one(certify.certificates(release, data, device="cpu")).note
     )
 
 
@@ -282,7 +281,7 @@ CASES = [
 @pytest.mark.parametrize("case", [*CASES, "little noise"])
 def test_what_cannot_be_certified_says_why(data: Dataset, case: str) -> None:
     release, why = _refused(data)[case]
-    found = certify.certify_release(release, data, device="cpu", releases=(1,))
+    found = certify.certificates(release, data, device="cpu", releases=(1,))
     assert [c.bound for c in found] == [None] and why in found[0].reason
     again = Audit.from_json(replace(AUDIT, certificates=found).to_json()).certificates
     assert again[0].reason == found[0].reason and math.isnan(again[0].empirical) == math.isnan(
@@ -298,15 +297,18 @@ AUDIT = Audit({"private": ["u"]}, {"name": "small"}, "quick", (), (), 1.0)
 
 def test_noise_is_chosen_on_select_and_never_on_test(data: Dataset) -> None:
     release = made(data, 1, 0.3)
-    sigma = certify.choose_sigma(release, data, 0.65, device="cpu")
+    sigma = certify.choose_noise_scale(release, data, 0.65, device="cpu")
     assert (
-        certify.choose_sigma(release, spoiled(data, "test", "fit", "attack"), 0.65, device="cpu")
+        certify.choose_noise_scale(
+            release, spoiled(data, "test", "fit", "attack"), 0.65, device="cpu"
+        )
         == sigma
     )
-    assert certify.choose_sigma(release, spoiled(data, "select"), 0.65, device="cpu") != sigma
-    assert certify.choose_sigma(release, data, 0.70, device="cpu") < sigma
+    assert certify.choose_noise_scale(release, spoiled(data, "select"), 0.65, device="cpu") != sigma
+    assert certify.choose_noise_scale(release, data, 0.70, device="cpu") < sigma
     assert (
-        certify.choose_sigma(certify.with_sigma(release, 5.0), data, 0.65, device="cpu") == sigma
+        certify.choose_noise_scale(certify.with_noise_scale(release, 5.0), data, 0.65, device="cpu")
+        == sigma
     ), "whatever the noise was"
 
 
@@ -314,16 +316,16 @@ def test_the_release_of_a_target_is_the_same_code_with_that_noise(
     data: Dataset, tmp_path: Path
 ) -> None:
     release = made(data, 1, 0.1)
-    new, said = certify.certification(release, data, target=0.68, device="cpu", progress=False)
-    sigma = certify.sigma_of(new)
-    assert certify.sigma_of(release) == pytest.approx(0.1) and sigma > 0.1, (
+    new, said = certify.certify(release, data, target=0.68, device="cpu", progress=False)
+    sigma = certify.noise_scale(new)
+    assert certify.noise_scale(release) == pytest.approx(0.1) and sigma > 0.1, (
         "the given one is left as it is"
     )
     assert said.met == (bound(one(said.certificates)) <= 0.68)
     new.save(tmp_path / "new")
     again = Release.load(tmp_path / "new")
     assert (
-        certify.sigma_of(again) == sigma
+        certify.noise_scale(again) == sigma
         and again.noise is not None
         and again.noise.scale == pytest.approx(sigma, rel=1e-6)
     )
@@ -339,8 +341,10 @@ def test_the_release_of_a_target_is_the_same_code_with_that_noise(
     )
     assert check(again, read_graph(tmp_path / "new")) < 1e-4, "ONNX equals torch"
     test = data.part("test")
-    assert np.array_equal(certify.codes(again, test, CPU), certify.codes(release, test, CPU))
-    assert certify.certify_release(again, data, device="cpu") == said.certificates
+    assert np.array_equal(
+        certify.noise_free_codes(again, test, CPU), certify.noise_free_codes(release, test, CPU)
+    )
+    assert certify.certificates(again, data, device="cpu") == said.certificates
 
 
 @pytest.mark.parametrize(
@@ -357,13 +361,13 @@ def test_the_release_of_a_target_is_the_same_code_with_that_noise(
 )
 def test_wrong_words_get_a_sentence(data: Dataset, settings: dict[str, Any], said: str) -> None:
     with pytest.raises(PrivetError, match=said):
-        certify.certification(made(data, 1), data, device="cpu", progress=False, **settings)
+        certify.certify(made(data, 1), data, device="cpu", progress=False, **settings)
 
 
 def test_no_noise_is_chosen_for_what_cannot_be_certified(data: Dataset) -> None:
     release, _ = _refused(data)["laplace"]
     with pytest.raises(PrivetError, match="No noise can be chosen"):
-        certify.certification(release, data, target=0.6, device="cpu", progress=False)
+        certify.certify(release, data, target=0.6, device="cpu", progress=False)
 
 
 # The command.
@@ -430,7 +434,9 @@ def test_the_command_from_words_to_pages_and_gates(
     bounds = [step.bounds["u"] or 1.0 for step in said.curve]
     assert bounds == sorted(bounds, reverse=True), "more noise, less to read"
     assert ("the test part meets it" in told.output) == said.met
-    assert certify.sigma_of(Release.load(out)) == said.certificates[0].sigma != pytest.approx(0.4)
+    assert (
+        certify.noise_scale(Release.load(out)) == said.certificates[0].sigma != pytest.approx(0.4)
+    )
 
     found = bound(one(said.certificates))
     assert run("gate", out, "--max-certified", f"u={found + 1e-6}").exit_code == 0
@@ -445,7 +451,7 @@ def test_the_command_from_words_to_pages_and_gates(
 
 
 def test_the_page_escapes_names(data: Dataset) -> None:
-    _, said = certify.certification(made(data, 1), data, device="cpu", progress=False)
+    _, said = certify.certify(made(data, 1), data, device="cpu", progress=False)
     nasty = "<script>alert(1)</script>"
     bad = replace(
         said,
@@ -462,9 +468,7 @@ def test_the_page_escapes_names(data: Dataset) -> None:
 def test_a_release_that_cannot_be_certified_is_still_said_in_a_page(data: Dataset) -> None:
     for case in ("no noise", "laplace"):
         release, why = _refused(data)[case]
-        _, said = certify.certification(
-            release, data, ["y"], curve=True, device="cpu", progress=False
-        )
+        _, said = certify.certify(release, data, ["y"], curve=True, device="cpu", progress=False)
         assert said.curve == () and why in render_certificate(said)
 
 

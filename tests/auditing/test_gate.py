@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from privet.auditing.gate import check
+from privet.auditing.gate import Check, gate
 from privet.cli import main as cli
 from privet.core.errors import PrivetError
 from privet.evidence.figures import VERSION, Audit, Certified, Figure, Finding, Reading
@@ -23,6 +23,15 @@ SHARES = st.floats(0, 1)
 INTERVALS = st.tuples(SHARES, SHARES, SHARES).map(sorted)
 GATES = Path(__file__).parents[2] / "docs" / "gate.md"
 unhurried = settings(deadline=None)  # a busy machine is no failure
+
+
+def check(
+    found: Audit,
+    most: dict[str, float],
+    least: dict[str, float],
+    certified: dict[str, float] | None = None,
+) -> list[Check]:
+    return gate(found, max_accuracy=most, min_utility=least, max_certified=certified)
 
 
 def figure(low: float, value: float, high: float, n: int = 2000) -> Figure:

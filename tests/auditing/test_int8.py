@@ -15,14 +15,15 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 from privet.auditing import int8 as quantize
-from privet.auditing.certify import codes, why_not, with_sigma
-from privet.auditing.int8 import Moved, export_int8, quantise, static
+from privet.auditing.certify import noise_free_codes, why_not_certifiable, with_noise_scale
+from privet.auditing.int8 import FigureChange, export_int8
 from privet.cli.main import app
 from privet.core.errors import PrivetError
 from privet.data.dataset import Dataset
 from privet.data.schema import learn_schema
 from privet.evidence.figures import Figure
 from privet.nets import registry as nets
+from privet.release.int8 import quantise, static
 from privet.release.noise import Noise
 from privet.release.release import Release
 from privet.release.runtime import read_graph
@@ -70,7 +71,9 @@ def folder(made, tmp_path_factory) -> Path:
 
 def test_codes_are_nearly_those_of_the_float_network(plain, made, data):
     device = torch.device("cpu")
-    before, after = (codes(release, data.part("test"), device) for release in (plain, made))
+    before, after = (
+        noise_free_codes(release, data.part("test"), device) for release in (plain, made)
+    )
     assert 0 < np.abs(before - after).max() < 0.1 * np.ptp(before)
     assert np.corrcoef(before.ravel(), after.ravel())[0, 1] > 0.99
 
@@ -145,13 +148,14 @@ def test_a_release_in_int8_is_saved_and_loaded_whole(made, folder, data):
 
 
 def test_it_can_be_certified_and_given_other_noise(made, tmp_path, data):
-    assert why_not(made) == ""
-    louder = with_sigma(made, 2 * SIGMA)
+    assert why_not_certifiable(made) == ""
+    louder = with_noise_scale(made, 2 * SIGMA)
     louder.save(tmp_path)
     x = made.schema.inputs(data.part("test"))[:]
     np.testing.assert_allclose(
         np.std(
-            Release.load(tmp_path)(x, seed=1) - codes(made, data.part("test"), torch.device("cpu"))
+            Release.load(tmp_path)(x, seed=1)
+            - noise_free_codes(made, data.part("test"), torch.device("cpu"))
         ),
         0.8,
         rtol=0.2,
@@ -174,7 +178,7 @@ def _figure(value: float, better: str) -> Figure:
     ],
 )
 def test_worse_is_what_lies_beyond_the_interval_on_the_wrong_side(role, after, worse):
-    moved = Moved("u", role, _figure(0.6, "lower"), _figure(after, "lower"))
+    moved = FigureChange("u", role, _figure(0.6, "lower"), _figure(after, "lower"))
     assert moved.worse is worse
     assert "0.600 (0.580 to 0.620) in float" in moved.line and f"{after:.3f} in int8" in moved.line
 
@@ -183,7 +187,7 @@ def test_worse_is_what_lies_beyond_the_interval_on_the_wrong_side(role, after, w
 def words(plain, made, tmp_path, monkeypatch, data):
     """`export_int8` with an audit that says what it is told to say of the second release."""
 
-    def run(out: Path, leak: float) -> list[Moved]:
+    def run(out: Path, leak: float) -> list[FigureChange]:
         monkeypatch.setattr(quantize, "load", lambda *_: data)
         monkeypatch.setattr(Release, "load", staticmethod(lambda *_: plain))
         monkeypatch.setattr(
@@ -195,7 +199,7 @@ def words(plain, made, tmp_path, monkeypatch, data):
         monkeypatch.setattr(
             quantize,
             "compare",
-            lambda a, b: [Moved("u", "private", _figure(a, "lower"), _figure(b, "lower"))],
+            lambda a, b: [FigureChange("u", "private", _figure(a, "lower"), _figure(b, "lower"))],
         )
         return export_int8(out, tmp_path / "release", "data", ["y"], progress=False)[1]
 

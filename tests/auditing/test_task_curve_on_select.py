@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privet.auditing.certify import certification
+from privet.auditing.certify import certify
 from privet.data.dataset import PARTS, Dataset
 from privet.data.schema import learn_schema
 from privet.nets.additive import Additive
@@ -43,7 +43,7 @@ def test_the_model_of_a_task_is_not_chosen_on_test() -> None:
     )
 
     def served(data: Dataset) -> list[float]:
-        _, found = certification(release, data, ["y"], curve=True, device="cpu", progress=False)
+        _, found = certify(release, data, ["y"], curve=True, device="cpu", progress=False)
         return [step.utility["y"].value for step in found.curve]
 
     usual, other = served(data), served(turned(data, "test"))

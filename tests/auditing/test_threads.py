@@ -16,7 +16,7 @@ from privet.adversaries.neighbours import Neighbours
 from privet.adversaries.network import ResidualMLP
 from privet.adversaries.trees import Boosting
 from privet.auditing.batteries import BATTERIES, Battery
-from privet.auditing.threads import two_lanes
+from privet.auditing.threads import run_in_two_threads
 from privet.data.schema import learn_schema
 from small import small
 
@@ -39,7 +39,7 @@ def test_all_is_done_once_and_what_draws_stays_in_order(threads):
 
         return run
 
-    two_lanes([work(k) for k in range(20)], [work(k) for k in range(100, 120)])
+    run_in_two_threads([work(k) for k in range(20)], [work(k) for k in range(100, 120)])
     assert sorted(done) == [*range(20), *range(100, 120)]
     assert [number for number in done if number < 20] == list(range(20))
     assert {who for number, who, _ in held if number < 20} == {threading.get_ident()}
@@ -60,7 +60,7 @@ def test_the_second_lane_works_meanwhile(threads):
         there.set()
         assert here.wait(20)
 
-    two_lanes([first], [second])
+    run_in_two_threads([first], [second])
 
 
 @pytest.mark.parametrize("where", [0, 1])
@@ -71,7 +71,7 @@ def test_an_error_in_either_lane_is_told(threads, where):
     lanes: list[list] = [[], [lambda: None]]
     lanes[where].append(fail)
     with pytest.raises(ValueError, match="no"):
-        two_lanes(*lanes)
+        run_in_two_threads(*lanes)
     assert torch.get_num_threads() == threads
 
 

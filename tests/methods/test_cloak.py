@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from privet.auditing.audit import audit
+from privet.auditing.record_information import noise_information
 from privet.core.errors import PrivetError
 from privet.data.schema import Column, ImageSchema, SignalSchema, TableSchema
 from privet.evidence.information import gaussian_bound
@@ -293,14 +294,9 @@ def test_the_bound_counts_kept_values_with_their_own_noise(table):
 
 @pytest.mark.parametrize("method", [Cloak, Shredder])
 def test_an_audit_shows_the_bound(method):
-    from privet.auditing.audit import _Audit
-    from privet.auditing.batteries import BATTERIES
-
     data = small("table", 200)
     release = method(width=0.1, lessons=1, epochs=1).fit(data, ["u"], ["y"], run=RUN)
-    found = _Audit(
-        release, data, ["y"], BATTERIES["quick"], [], 0, torch.device("cpu"), False
-    )._bounded()["gaussian_bound"]
+    found = noise_information(release, data.part("test"), torch.device("cpu"))["gaussian_bound"]
     assert 0 < found.value < np.inf and found.value == pytest.approx(
         release.card["information"]["bound_bits"], rel=0.35
     )

@@ -15,8 +15,8 @@ from privet.adversaries.linear import Logistic
 from privet.adversaries.low_bits import Bits
 from privet.adversaries.released import released_parts
 from privet.auditing import certify
-from privet.auditing.attribute_attack import attempt
-from privet.auditing.averaged_releases import averaged
+from privet.auditing.attribute_attack import AttackTarget, run_adversary
+from privet.auditing.averaged_releases import average_of
 from privet.core.errors import PrivetError
 from privet.data.dataset import PARTS, Dataset
 from privet.data.schema import learn_schema
@@ -135,7 +135,7 @@ def test_gradients_push_values_together() -> None:
 def test_hides_what_it_should_and_keeps_the_task(data: Dataset, release: Release) -> None:
     """u and y are independent: with a target near guessing u is gone from the symbol, and y is
     not."""
-    found = certify.certify_release(release, data, device="cpu", releases=(1,))[0]
+    found = certify.certificates(release, data, device="cpu", releases=(1,))[0]
     assert found.bound is not None and found.bound < 0.68 and found.method == "histogram"
     test = data.part("test")
     z = release(release.schema.inputs(test), seed=0)
@@ -159,42 +159,41 @@ def test_no_attack_found_beats_the_bound_and_repeats_are_granted_at_most_the_sym
         dict(release.card),
     )
     torch.manual_seed(0)
-    worst = attempt(
+    worst = run_adversary(
         Logistic(),
-        released_parts(leaky, data, ["u"], CPU),
-        data.attribute("u"),
-        "private",
-        "released",
+        AttackTarget(
+            released_parts(leaky, data, ["u"], CPU), data.attribute("u"), "private", "released"
+        ),
         0,
         silent,
     ).finding.score
-    found = {c.releases: c for c in certify.certify_release(leaky, data, device="cpu")}
+    found = {c.releases: c for c in certify.certificates(leaky, data, device="cpu")}
     assert not worst.is_chance and found[1].bound is not None and worst.value <= found[1].bound
     test = data.part("test")
-    symbols = certify.codes(leaky, test, CPU)
+    symbols = certify.noise_free_codes(leaky, test, CPU)
     itself = certify_alphabet(symbols, 3, None, test.labels["u"], test.people, "u", TWO).bound
     assert itself is not None and found[4].bound is not None and found[16].bound is not None
     assert found[1].bound < found[4].bound < found[16].bound <= itself + 16 * 4 * ROUNDING + 1e-8
 
 
 def test_the_average_of_many_releases_is_the_channel(release: Release, data: Dataset) -> None:
-    flipped = certify.with_sigma(release, 0.4)
-    many = averaged(flipped, 400)
+    flipped = certify.with_noise_scale(release, 0.4)
+    many = average_of(flipped, 400)
     x = release.schema.inputs(data.part("test"))[:20]
     assert np.abs(
-        many(x, seed=0) - response(4, 0.4)[certify.codes(flipped, data.part("test"), CPU)[:20]]
+        many(x, seed=0)
+        - response(4, 0.4)[certify.noise_free_codes(flipped, data.part("test"), CPU)[:20]]
     ).max() < 5 * np.sqrt(0.25 / 400)
 
 
 def test_what_reads_whole_numbers_reads_symbols(data: Dataset) -> None:
     schema, law = learn_schema(data, ["u", "y"]), Noise("uniform", (2,), 0.0)
     shown = Release(schema, ("codebook", {}), Symbols(_Told(), 0.0), law, {"private": ["u"]})
-    found = attempt(
+    found = run_adversary(
         Bits(),
-        released_parts(shown, data, ["u"], CPU),
-        data.attribute("u"),
-        "private",
-        "released",
+        AttackTarget(
+            released_parts(shown, data, ["u"], CPU), data.attribute("u"), "private", "released"
+        ),
         0,
         silent,
     ).finding
@@ -220,17 +219,19 @@ def test_another_flip_is_chosen_on_select_and_the_code_stays(
         Noise("uniform", (2,), 0.02),
         dict(release.card),
     )
-    made, said = certify.certification(
+    made, said = certify.certify(
         leaky, data, ["y"], target=0.65, curve=True, device="cpu", progress=False
     )
-    flip = certify.sigma_of(made)
+    flip = certify.noise_scale(made)
     assert 0.02 < flip < 1 and made.noise is not None and made.noise.scale == pytest.approx(flip)
     parts = np.isin(data.part_of, [PARTS.index("test")])
     other = replace(data, records=data.records.assign(a=np.where(parts, 0.0, data.records["a"])))
-    assert certify.choose_sigma(leaky, other, 0.65, device="cpu") == pytest.approx(flip), (
+    assert certify.choose_noise_scale(leaky, other, 0.65, device="cpu") == pytest.approx(flip), (
         "not on test"
     )
-    assert np.array_equal(*(certify.codes(one, data.part("test"), CPU) for one in (leaky, made)))
+    assert np.array_equal(
+        *(certify.noise_free_codes(one, data.part("test"), CPU) for one in (leaky, made))
+    )
     assert [step.sigma for step in said.curve] == list(certify.FLIPS) and {
         *said.curve[0].utility
     } == {"y"}
@@ -250,16 +251,16 @@ def test_another_flip_is_chosen_on_select_and_the_code_stays(
 
 
 def test_saved_and_given_other_noise_it_is_still_its_graph(release: Release, tmp_path) -> None:
-    certify.with_sigma(release, 0.25).save(tmp_path / "r")
+    certify.with_noise_scale(release, 0.25).save(tmp_path / "r")
     again = Release.load(tmp_path / "r")
     assert (
-        certify.sigma_of(again) == 0.25 == again.network[1]["flip"]
+        certify.noise_scale(again) == 0.25 == again.network[1]["flip"]
         and check(again, read_graph(tmp_path / "r")) <= 1e-4
     )
 
 
 def test_a_symbol_that_is_never_replaced_is_certified_too(data: Dataset, release: Release) -> None:
-    found = certify.certify_release(certify.with_sigma(release, 0.0), data, device="cpu")
+    found = certify.certificates(certify.with_noise_scale(release, 0.0), data, device="cpu")
     bounds = [c.bound for c in found]
     assert None not in bounds and max(bounds) - min(bounds) < 1e-4, (
         "a second release of it adds nothing"

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from masks import Reader, halves
 from privet import METHODS, Release, Run
-from privet.auditing.certify import why_not
+from privet.auditing.certify import why_not_certifiable
 from privet.cli import main as cli
 from privet.core.errors import PrivetError
 from privet.methods.services.segmentation import (
@@ -121,7 +121,7 @@ def test_a_release_for_a_mask_is_saved_loaded_and_says_what_it_is(data, tmp_path
         "mean map",
         "share of pixels kept",
     } <= set(again.card["service"])
-    assert why_not(again), (
+    assert why_not_certifiable(again), (
         "noise whose loudness depends on the record must not be certified as simply added"
     )
 

@@ -1,14 +1,13 @@
-"""The contest for one attribute: every adversary on every kind of record, the strongest chosen on
+"""The attack on one attribute: every adversary on every kind of record, the strongest chosen on
 *select*, counted on *test*."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from privet.adversaries.adversary import Adversary, Tick, Trained, has_label
 from privet.adversaries.released import Released
@@ -17,139 +16,143 @@ from privet.data.dataset import Array, Attribute, Dataset
 from privet.evidence.figures import Direction, Figure, Finding, Group, Reading, Role, Source
 from privet.evidence.groups import by_group, risk
 from privet.evidence.predictions import evidence_of, guesses_of, highest_of, judge
-from privet.release.release import Release
 
 Parts = Mapping[str, Released]
 """What is seen of *attack*, *select* and *test*."""
 
+# Most values of an attribute that makes groups, and most attributes that groups are shown of: those
+# between whose values the attack differs most.
 MOST_GROUPS = 6
-"""Values of an attribute that still make groups."""
-SHOWN_GROUPS = 5
-"""Attributes to make groups of; those where the attack differs most."""
+SHOWN_ATTRIBUTES = 5
 
 
-def see(
-    release: Release, data: Dataset, names: Sequence[str], device: torch.device
-) -> dict[str, Released]:
-    first = Released(release, data.part("attack"), names, device)
-    return {"attack": first} | {
-        part: Released(release, data.part(part), names, device, like=first)
-        for part in ("select", "test")
-    }
+class AttackTarget(NamedTuple):
+    """What is attacked.
+
+    Parameters:
+        parts: Records of *attack*, *select* and *test*.
+        attribute: What is guessed.
+        role: Whether it is private, a task, or undeclared.
+        source: Whether records are released, raw, rebuilt, or averages of releases.
+        releases: How many releases of each record were averaged.
+    """
+
+    parts: Parts
+    attribute: Attribute
+    role: Role
+    source: Source
+    releases: int = 1
+
+    @property
+    def better(self) -> Direction:
+        """Which direction the user of the release would like."""
+        return "higher" if self.role == "utility" else "lower"
+
+    def labels(self, part: str) -> Array:
+        """Of the records of a part."""
+        return self.parts[part].labels(self.attribute.name)
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """One adversary's answers, and what they are worth."""
+class AttackResult(NamedTuple):
+    """One adversary's answers on *select* and *test*, and what they are worth."""
 
     finding: Finding
     select: Array
     test: Array
 
 
-def better(role: Role) -> Direction:
-    return "higher" if role == "utility" else "lower"
+def run_adversary(
+    adversary: Adversary, target: AttackTarget, seed: int, tick: Tick
+) -> AttackResult:
+    """Train an adversary and judge it."""
+    started, (attack, select) = time.monotonic(), (target.parts[p] for p in ("attack", "select"))
+    trained = adversary.attack(attack, select, target.attribute, seed, tick)
+    return judge_trained(trained, adversary, target, started)
 
 
-def attempt(
-    adversary: Adversary,
-    parts: Parts,
-    attribute: Attribute,
-    role: Role,
-    source: Source,
-    seed: int,
-    tick: Tick,
-    releases: int = 1,
-) -> Attempt:
-    started = time.monotonic()
-    trained = adversary.attack(parts["attack"], parts["select"], attribute, seed, tick)
-    return asked(trained, adversary, parts, attribute, role, source, started, releases)
-
-
-def asked(
-    trained: Trained,
-    adversary: Adversary,
-    parts: Parts,
-    attribute: Attribute,
-    role: Role,
-    source: Source,
-    started: float,
-    releases: int = 1,
-) -> Attempt:
+def judge_trained(
+    trained: Trained, adversary: Adversary, target: AttackTarget, started: float
+) -> AttackResult:
     """A trained adversary's answers on *select* and *test*, judged."""
-    answers = {part: trained.answers(parts[part]) for part in ("select", "test")}
-    truth = {part: parts[part].labels(attribute.name) for part in answers}
+    test = target.parts["test"]
+    select_answers, answers = trained.answers(target.parts["select"]), trained.answers(test)
     on_select, score, plain, area = judge(
-        truth["select"],
-        answers["select"],
-        truth["test"],
-        answers["test"],
-        parts["test"].people,
-        attribute,
-        better(role),
+        target.labels("select"),
+        select_answers,
+        target.labels("test"),
+        answers,
+        test.people,
+        target.attribute,
+        target.better,
     )
-    seconds = round(time.monotonic() - started, 2)
     finding = Finding(
-        adversary.name, source, on_select, score, plain, area, seconds, adversary.title, releases
+        adversary.name,
+        target.source,
+        on_select,
+        score,
+        plain,
+        area,
+        round(time.monotonic() - started, 2),
+        adversary.title,
+        target.releases,
     )
-    return Attempt(finding, answers["select"], answers["test"])
+    return AttackResult(finding, select_answers, answers)
 
 
 def strongest(findings: Sequence[Finding]) -> int:
+    """The place of the one that was best on *select*; 0 where there are none."""
     return int(np.argmax([finding.select for finding in findings])) if findings else 0
 
 
-def reading(
-    attribute: Attribute,
-    role: Role,
-    released: Sequence[Attempt],
+def reading_of(
+    target: AttackTarget,
+    results: Sequence[AttackResult],
     raw: Sequence[Finding],
-    parts: Parts,
     data: Dataset,
     utility: Sequence[str],
     others: Sequence[Finding] = (),
 ) -> Reading:
-    """Everything about one attribute, from the attempts on it."""
-    best = strongest([a.finding for a in released])
-    chosen = released[best]
-    truth = {part: parts[part].labels(attribute.name) for part in ("select", "test")}
-    people, towards = parts["test"].people, better(role)
+    """Everything about one attribute.
+
+    Parameters:
+        target: The attribute and the released records.
+        results: Of every adversary on these records.
+        raw: Findings on raw records.
+        data: The dataset.
+        utility: Tasks, whose labels alone give something away.
+        others: Findings outside the contest for the headline.
+    """
+    attribute, released = target.attribute, tuple(result.finding for result in results)
+    best = strongest(released)
+    chosen, people = results[best], target.parts["test"].people
+    select, truth = target.labels("select"), target.labels("test")
     evidence = evidence_of(
-        truth["select"],
-        chosen.select,
-        truth["test"],
-        chosen.test,
-        people,
-        attribute,
-        towards,
-        len(released),
+        select, chosen.select, truth, chosen.test, people, attribute, target.better, len(results)
     )
     groups: tuple[Group, ...] = ()
-    sure = None
-    there = has_label(truth["test"])
+    record_risk = None
     if attribute.is_class:
-        guesses = [guesses_of(truth["select"], a.select, a.test, attribute) for a in released]
-        evidence["highest_of_all"] = highest_of(
-            truth["test"][there], [g[there] for g in guesses], people[there], attribute.classes
-        )
-        sure = risk(truth["test"][there], chosen.test[there])
-        groups = _groups(attribute, truth["test"], guesses[best], people, data.part("test"))
-        if role == "private":
-            evidence["knn_bits"] = released_information(
-                parts["test"].vectors().cpu().numpy()[there], truth["test"][there], people[there]
-            )
+        present = has_label(truth)
+        guesses = [guesses_of(select, one.select, one.test, attribute)[present] for one in results]
+        truth, people = truth[present], people[present]
+        evidence["highest_of_all"] = highest_of(truth, guesses, people, attribute.classes)
+        record_risk = risk(truth, chosen.test[present])
+        groups = _groups(attribute, truth, guesses[best], people, data.part("test"), present)
+        if target.role == "private":
+            z = target.parts["test"].vectors().cpu().numpy()[present]
+            evidence["knn_bits"] = released_information(z, truth, people)
     return Reading(
         attribute.name,
-        role,
+        target.role,
         attribute.values,
-        tuple(a.finding for a in released),
+        released,
         tuple(raw),
         best,
         strongest(raw),
-        baselines(attribute, role, data, utility),
+        baselines(attribute, target.role, data, utility),
         evidence,
         groups,
-        sure,
+        record_risk,
         tuple(others),
     )
 
@@ -157,8 +160,8 @@ def reading(
 def baselines(
     attribute: Attribute, role: Role, data: Dataset, utility: Sequence[str]
 ) -> dict[str, Figure]:
-    """What is has_label without the release: the most frequent value; and, of a private attribute, what
-    the task's own label tells.
+    """What is known without the release: the most frequent value; and, of a private attribute, what
+    the label of a task gives away.
 
     Whoever serves a task must show its label, so a release that keeps it cannot hide more than that
     label does.
@@ -167,53 +170,50 @@ def baselines(
         return {}
     parts = {part: data.part(part) for part in ("attack", "select", "test")}
     labels = {part: view.labels[attribute.name] for part, view in parts.items()}
-    told = {"prior": {part: np.zeros(len(view), dtype=np.int64) for part, view in parts.items()}}
-    if role == "private":
-        for task in utility:
-            if data.attributes[task].is_class:
-                told[f"task {task}"] = {part: view.labels[task] for part, view in parts.items()}
-    found = {}
-    for name, codes in told.items():
-        top = 1 + max(int(column.max(initial=0)) for column in codes.values())
-        counts: Array = np.full(
-            (top + 1, attribute.classes), 1e-3
-        )  # the last row is for records without that label
-        there = labels["attack"] >= 0
-        np.add.at(counts, (codes["attack"][there], labels["attack"][there]), 1.0)
+    known = {"prior": {part: np.zeros(len(view), dtype=np.int64) for part, view in parts.items()}}
+    for task in utility if role == "private" else ():
+        if data.attributes[task].is_class:
+            known[f"task {task}"] = {part: view.labels[task] for part, view in parts.items()}
+    figures = {}
+    for name, codes in known.items():
+        values = 1 + max(int(column.max(initial=0)) for column in codes.values())
+        # The last row is for records without that label, whose code is -1.
+        counts: Array = np.full((values + 1, attribute.classes), 1e-3)
+        present = labels["attack"] >= 0
+        np.add.at(counts, (codes["attack"][present], labels["attack"][present]), 1.0)
         table = counts / counts.sum(1, keepdims=True)
-        _, score, _, _ = judge(
+        figures[name] = judge(
             labels["select"],
             table[codes["select"]],
             labels["test"],
             table[codes["test"]],
             parts["test"].people,
             attribute,
-            better(role),
-        )
-        found[name] = score
-    return found
+            "higher" if role == "utility" else "lower",
+        )[1]
+    return figures
 
 
 def _groups(
-    attribute: Attribute, truth: Array, guesses: Array, people: Array, test: Dataset
+    attribute: Attribute,
+    truth: Array,
+    guesses: Array,
+    people: Array,
+    test: Dataset,
+    present: Array,
 ) -> tuple[Group, ...]:
     """The attack among people of each value of the other attributes, where it differs most between
-    them."""
+    them; all but `test` hold the records that are `present`."""
     others = {
-        name: (test.labels[name], other.values)
+        name: (test.labels[name][present], other.values)
         for name, other in test.attributes.items()
         if other.is_class and 2 <= other.classes <= MOST_GROUPS and name != attribute.name
     }
-    there = has_label(truth)
-    told = {name: (codes[there], values) for name, (codes, values) in others.items()}
-    found = by_group(truth[there], guesses[there], people[there], told, attribute)
-    spread: dict[str, float] = {}
+    groups = by_group(truth, guesses, people, others, attribute)
+    ranges: dict[str, float] = {}
     for name in others:
-        scores = [group.score.value for group in found if group.by == name]
-        spread[name] = max(scores) - min(scores) if len(scores) > 1 else -1.0
-    shown = {
-        name
-        for name in sorted(spread, key=lambda n: -spread[n])[:SHOWN_GROUPS]
-        if spread[name] >= 0
-    }
-    return tuple(group for group in found if group.by in shown)
+        scores = [group.score.value for group in groups if group.by == name]
+        if len(scores) > 1:
+            ranges[name] = max(scores) - min(scores)
+    shown = sorted(ranges, key=lambda name: -ranges[name])[:SHOWN_ATTRIBUTES]
+    return tuple(group for group in groups if group.by in shown)

@@ -1,4 +1,4 @@
-"""Audit: let adversaries loose on a release, and keep what they found.
+"""Audit: attack a release with many adversaries, and keep what they found.
 
 Adversaries and task models learn from *attack*, the strongest is chosen on *select*, and every
 figure is counted on *test*: people that neither the release nor its attackers have seen.
@@ -12,27 +12,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from privet.adversaries.adversary import Adversary, Tick, has_label
-from privet.adversaries.decoder import rebuilt_release
+from privet.adversaries.decoder import TrainedDecoder, rebuilt_release
 from privet.adversaries.inversion import TextPart, invert_parts
 from privet.adversaries.membership import membership
 from privet.adversaries.mlp import MLP, attack_all
 from privet.adversaries.network_training import NetworkAdversary
 from privet.adversaries.reidentification import reidentification
 from privet.adversaries.released import released_parts
-from privet.auditing.attribute_attack import Attempt, Parts, asked, attempt, reading, strongest
-from privet.auditing.averaged_releases import averaged
+from privet.auditing.attribute_attack import (
+    AttackResult,
+    AttackTarget,
+    Parts,
+    judge_trained,
+    reading_of,
+    run_adversary,
+    strongest,
+)
+from privet.auditing.averaged_releases import average_of
 from privet.auditing.batteries import Battery, find_battery
-from privet.auditing.certify import certify_release, codes
-from privet.auditing.information_estimates import contrastive_information, gaussian_information
-from privet.auditing.limits import limits
-from privet.auditing.raw_figures import given_inputs, known_raw, with_raw
-from privet.auditing.threads import Work, two_lanes
+from privet.auditing.certify import certificates
+from privet.auditing.limits import limitations
+from privet.auditing.raw_figures import input_fingerprint, raw_findings, with_raw_figures
+from privet.auditing.record_information import noise_information, record_information
+from privet.auditing.threads import Work, run_in_two_threads
 from privet.core.errors import PrivetError
 from privet.core.progress import bar, counted
 from privet.data.dataset import PARTS, Array, Attribute, Dataset
@@ -49,20 +57,14 @@ from privet.evidence.figures import (
     Source,
 )
 from privet.evidence.predictions import guesses_of
-from privet.nets.additive import Additive
 from privet.nets.device import pick, ready
-from privet.nets.mask import Spread
 from privet.release.foreign import from_function
 from privet.release.release import Release
 
-WIDEST = 1024
-"""Numbers in a release whose covariance is still worth computing."""
-GONE = (
-    "By InfoNCE for released and for raw records, which shows at most log2 n bits of either: where a release still carries more than "
-    "that, nothing seems gone."
-)
+# Most values of an undeclared attribute that are still worth guessing; more name individuals.
 MOST_CLASSES = 50
-"""Values of an undeclared attribute that are still worth guessing; more name individuals."""
+# What an audit repeats of a release's card.
+CARD = ("method", "title", "settings", "private", "seed", "in_game", "data", "sha256", "command")
 
 
 def audit(
@@ -80,23 +82,46 @@ def audit(
     raw_from: Audit | None = None,
     texts: Sequence[str] | Array | None = None,
 ) -> Audit:
-    """Attack `release` on `data`; also train models for the tasks in `utility`, on released and on
-    raw records.
+    """Attack `release` on `data`; also train models for the tasks, on released and on raw records.
+    `privet.audit` is this function for files as well.
 
-    A release may also be a Python function from encoded records to numbers; then `private` says
-    what it hides. What adversaries read from raw records does not depend on the release: `raw_from`
-    takes those findings from an earlier audit of the same data, and `raw=False` leaves them out, as
-    where only released records are at hand. Where records are embeddings, `texts` has the text that
-    each of `data.records` stands for, and it is asked which words were in it.
+    Parameters:
+        release: A release, or a Python function from encoded records to numbers.
+        data: The records to attack with.
+        utility: Tasks.
+        battery: The attackers.
+        private: What is hidden; what the release hides where it is not given.
+        seed: Of everything that is random.
+        device: cpu, cuda or auto.
+        progress: Whether to show a bar.
+        rebuild: Whether decoders try to rebuild records.
+        raw: Whether to attack raw records as well, for comparison.
+        raw_from: An earlier audit of the same data to take findings on raw records from, since they
+            do not depend on the release.
+        texts: Where records are embeddings, the text that each of `data.records` stands for; it is
+            asked which words were in it.
     """
     chosen = find_battery(battery)
     if not isinstance(release, Release):
         if not private:
             raise PrivetError('Say what the function hides: private=["A"].')
         release = from_function(release, data, private, utility)
-    return _Audit(
-        release, data, list(utility), chosen, list(private), seed, pick(device), progress
-    ).run(rebuild, raw, raw_from, texts)
+    given = (release, data, list(utility), chosen, list(private), seed, pick(device), progress)
+    return _Audit(*given).run(rebuild, raw, raw_from, texts)
+
+
+class _Job(NamedTuple):
+    """A piece of work that may be done on another thread.
+
+    Parameters:
+        work: What to do.
+        aside: Whether it may run while others run.
+        length: How long it takes, relative to others.
+    """
+
+    work: Work
+    aside: bool
+    length: float
 
 
 class _Audit:
@@ -113,35 +138,26 @@ class _Audit:
         device: torch.device,
         progress: bool,
     ) -> None:
-        self.release, self.data, self.utility, self.name, self.seed, self.device = (
-            release,
-            data,
-            utility,
-            battery.name,
-            seed,
-            device,
-        )
-        self.battery, self.progress = battery, progress
+        self.release, self.data, self.utility, self.battery = release, data, utility, battery
+        self.seed, self.device, self.progress = seed, device, progress
         self.skipped: list[str] = []
         self.people: list[People] = []
         self.scouted: dict[tuple[Source, MLP, str], Finding] = {}
+        self.results: dict[tuple[str, Source, int], AttackResult] = {}
         self.private = private or release.private
-        both = set(self.private) & set(utility)
-        if both:
+        if both := set(self.private) & set(utility):
             raise PrivetError(
                 f"The release hides '{min(both)}', so it cannot be audited as a task as well."
             )
-        found = [
-            *data.require_labels(self.private, "private", "attack"),
-            *data.require_labels(utility, "utility", "attack"),
-        ]
-        self.wanted = {attribute.name: attribute for attribute in found}
-        undeclared = (
-            [a for a in data.attributes.values() if a.name not in self.wanted]
-            if self.battery.scouts
-            else []
-        )
-        self.others = {a.name: a for a in undeclared if _worth_guessing(a, data)}
+        self.declared: dict[str, Attribute] = {}
+        for names, role in ((self.private, "private"), (utility, "utility")):
+            found = data.require_labels(names, role, "attack")
+            self.declared |= {attribute.name: attribute for attribute in found}
+        self.undeclared = {
+            attribute.name: attribute
+            for attribute in (data.attributes.values() if battery.scouts else ())
+            if attribute.name not in self.declared and _worth_guessing(attribute, data)
+        }
         data.require_records("attack", "select", "test")
 
     def run(
@@ -149,58 +165,38 @@ class _Audit:
         rebuild: bool,
         raw: bool,
         raw_from: Audit | None,
-        texts: Sequence[str] | Array | None = None,
+        texts: Sequence[str] | Array | None,
     ) -> Audit:
-        started = time.monotonic()
-        inputs = given_inputs(self.release)
-        earlier = known_raw(
-            raw_from, self.data, self.name, inputs, {name: self._role(name) for name in self.wanted}
-        )
-        names = [*self.wanted, *self.others]
-        self.parts = released_parts(self.release, self.data, names, self.device)
-        identity = Release.identity(self.release.schema.plain)
-        self.raw = (
-            released_parts(identity, self.data, names, self.device)
-            if raw and raw_from is None
-            else None
-        )
-        readings, models = self._contests(earlier, raw_from)
-        rebuilt, reread = (
-            self._rebuild()
-            if rebuild and self.release.network[0] not in ("identity", "reshaped")
-            else ((), {})
-        )
+        started, inputs = time.monotonic(), input_fingerprint(self.release)
+        roles = {name: self._role(name) for name in self.declared}
+        earlier = raw_findings(raw_from, self.data, self.battery.name, inputs, roles)
+        names = [*self.declared, *self.undeclared]
+        self.sources: dict[Source, Parts] = {"released": self._parts(self.release, names)}
+        if raw and raw_from is None:
+            self.sources["raw"] = self._parts(self._identity(), names)
+        readings, models = self._declared_readings(earlier, raw_from)
+        transforms = self.release.network[0] not in ("identity", "reshaped")
+        rebuilt = self._rebuild() if rebuild and transforms else []
+        reread = self._read_rebuilt(rebuilt)
         readings = [replace(r, others=(*r.others, *reread.get(r.attribute, ()))) for r in readings]
-        rebuilt = (*self._inverted(texts), *rebuilt) if texts is not None else rebuilt
-        undeclared = self._undeclared(raw_from)
-        information = self._information() if self.battery.estimates else {}
+        inverted = self._inverted(texts) if texts is not None else []
+        undeclared = self._undeclared_readings(raw_from)
+        information = self._information() if self.battery.estimates and transforms else {}
         kinds = max((len(r.released) for r in readings), default=0)
-        kept = (
-            "method",
-            "title",
-            "settings",
-            "private",
-            "seed",
-            "in_game",
-            "data",
-            "sha256",
-            "command",
-            "certificate",
-        )
-        card = {key: self.release.card.get(key) for key in kept} | {"private": self.private}
+        card = {key: self.release.card.get(key) for key in (*CARD, "certificate")}
         return Audit(
-            card,
+            card | {"private": self.private},
             self._about(inputs),
-            self.name,
+            self.battery.name,
             tuple(readings),
-            limits(self.release, self.data, self.battery, kinds, self.utility, self.skipped),
+            limitations(self.release, self.battery, kinds, self.utility, self.skipped),
             round(time.monotonic() - started, 1),
-            rebuilt,
+            (*inverted, *(one for one, _ in rebuilt)),
             undeclared,
             tuple(self.people),
             self._fairness(models, raw_from),
             information,
-            certify_release(
+            certificates(
                 self.release, self.data, private=self.private, device=self.device, seed=self.seed
             ),
         )
@@ -208,213 +204,189 @@ class _Audit:
     def _role(self, name: str) -> Role:
         return "private" if name in self.private else "utility"
 
+    def _parts(self, release: Release, names: Sequence[str]) -> Parts:
+        return released_parts(release, self.data, names, self.device)
+
+    def _identity(self) -> Release:
+        return Release.identity(self.release.schema.plain)
+
     def _about(self, inputs: str) -> dict[str, Any]:
-        data = self.data
-        sizes = {
-            part: {"records": len(view), "people": len(np.unique(view.people))}
-            for part in PARTS
-            for view in (data.part(part),)
-        }
+        parts = {part: self.data.part(part) for part in PARTS}
         return {
-            "name": data.name,
-            "modality": data.modality,
-            "fingerprint": data.fingerprint,
+            "name": self.data.name,
+            "modality": self.data.modality,
+            "fingerprint": self.data.fingerprint,
             "input": inputs,
-            "parts": sizes,
+            "parts": {
+                part: {"records": len(view), "people": len(np.unique(view.people))}
+                for part, view in parts.items()
+            },
         }
 
-    def _sources(self) -> dict[Source, Parts]:
-        """What adversaries look at: released records, and raw ones where they are wanted and not
-        has_label from before."""
-        sources: dict[Source, Parts] = {"released": self.parts}
-        return {**sources, "raw": self.raw} if self.raw else sources
-
-    def _contests(
-        self, earlier: dict[str, list[Finding]], raw_from: Audit | None
-    ) -> tuple[list[Reading], dict[str, dict[Source, Attempt]]]:
+    def _declared_readings(
+        self, earlier: Mapping[str, Sequence[Finding]], raw_from: Audit | None
+    ) -> tuple[list[Reading], dict[str, dict[Source, AttackResult]]]:
         """A reading per declared attribute, and the best task models' answers for the question of
         fairness."""
-        sources = self._sources()
         plans = {
             (name, source): self.battery.against(parts["attack"].view, attribute)
-            for name, attribute in self.wanted.items()
-            for source, parts in sources.items()
+            for name, attribute in self.declared.items()
+            for source, parts in self.sources.items()
         }
-        if not all(plans[name, "released"] for name in self.wanted):
+        if not all(plans[name, "released"] for name in self.declared):
             raise PrivetError(
-                f"No attacker of the battery '{self.name}' can look at records of shape {self.release.shape}."
+                f"No attacker of the battery '{self.battery.name}' can look at records of shape "
+                f"{self.release.shape}."
             )
-        repeats = self.battery.averages if self.release.is_random else ()
-        scouts = len(self.battery.scouts) * len(sources) if self.others else 0
-        total = (
-            sum(map(len, plans.values()))
-            + len(repeats) * len(self.private)
-            + scouts
-            + 2 * self.battery.people
-        )
+        averages = self.battery.averages if self.release.is_random else ()
+        scouts = len(self.battery.scouts) * len(self.sources) if self.undeclared else 0
+        total = sum(map(len, plans.values())) + len(averages) * len(self.private)
+        total += scouts + 2 * self.battery.people
         readings: list[Reading] = []
-        models: dict[str, dict[Source, Attempt]] = {}
+        models: dict[str, dict[Source, AttackResult]] = {}
         with bar("attacking", 100 * total, self.progress) as tick:
             count = counted(tick)
-            found = self._attempts(plans, sources, raw_from, count)
-            for name, attribute in self.wanted.items():
-                released = found[name, "released"]
-                raw = earlier.get(name) or [a.finding for a in found.get((name, "raw"), [])]
-                others = []
-                if self._role(name) == "private":
-                    first = plans[name, "released"][strongest([a.finding for a in released])]
-                    for k in repeats:
-                        many = released_parts(
-                            averaged(self.release, k), self.data, [name], self.device
-                        )
-                        say = count(f"{first.title} reads {name} from the average of {k} releases")
-                        others.append(
-                            attempt(
-                                first, many, attribute, "private", "averaged", self.seed, say, k
-                            ).finding
-                        )
+            results = self._attack(plans, raw_from, count)
+            for name, attribute in self.declared.items():
+                own = {source: results[name, source] for source in self.sources}
+                others, role = [], self._role(name)
+                best = strongest([result.finding for result in own["released"]])
+                if role == "private":
+                    first = plans[name, "released"][best]
+                    others = [self._averaged(first, attribute, k, count) for k in averages]
                 else:
-                    tried = {
-                        source: found[name, source] for source in sources if found[name, source]
-                    }
                     models[name] = {
-                        source: max(tries, key=lambda a: a.finding.select)
-                        for source, tries in tried.items()
+                        source: max(tries, key=lambda result: result.finding.select)
+                        for source, tries in own.items()
+                        if tries
                     }
-                readings.append(
-                    reading(
-                        attribute,
-                        self._role(name),
-                        released,
-                        raw,
-                        self.parts,
-                        self.data,
-                        self.utility,
-                        others,
-                    )
-                )
+                raw = earlier.get(name) or [result.finding for result in own.get("raw", ())]
+                target = AttackTarget(self.sources["released"], attribute, role, "released")
+                given = (target, own["released"], raw, self.data, self.utility, others)
+                readings.append(reading_of(*given))
         return readings, models
 
-    def _attempts(
+    def _averaged(
+        self, adversary: Adversary, attribute: Attribute, k: int, count: Callable[[str], Tick]
+    ) -> Finding:
+        """What the adversary reads from the average of k releases."""
+        parts = self._parts(average_of(self.release, k), [attribute.name])
+        target = AttackTarget(parts, attribute, "private", "averaged", k)
+        tick = count(f"{adversary.title} reads {attribute.name} from the average of {k} releases")
+        return run_adversary(adversary, target, self.seed, tick).finding
+
+    def _attack(
         self,
         plans: Mapping[tuple[str, Source], Sequence[Adversary]],
-        sources: Mapping[Source, Parts],
         raw_from: Audit | None,
         count: Callable[[str], Tick],
-    ) -> dict[tuple[str, Source], list[Attempt]]:
+    ) -> dict[tuple[str, Source], list[AttackResult]]:
         """Every adversary on every declared attribute, the scouts on the others, and the search for
-        people, two at a time: on a CPU where records are vectors and all networks are small; with a
-        GPU, what learns on the processor beside what learns there."""
-        views = [parts["attack"].view for parts in sources.values()]
-        small = all(len(view.shape) == 1 and not view.is_text for view in views)
-        first, others = list[Work](), list[tuple[float, Work]]()
-        found: dict[tuple[str, Source, int], Attempt] = {}
-
-        def work(name: str, source: Source, place: int, say: Tick) -> None:
-            adversary, attribute = plans[name, source][place], self.wanted[name]
-            found[name, source, place] = attempt(
-                adversary, sources[source], attribute, self._role(name), source, self.seed, say
-            )
-
-        def plan(source: Source, draws: bool, hosted: bool, length: float, one: Work) -> None:
-            beside = small and not draws if self.device.type == "cpu" else hosted
-            if beside and not sources[source]["attack"].fresh_noise:
-                others.append((length, one))
-            else:
-                first.append(one)
-
+        people; where that is possible, on two threads."""
+        jobs = []
         for (name, source), adversaries in plans.items():
             for place, adversary in enumerate(adversaries):
-                say = count(f"{adversary.title} reads {name} from {source} records")
-                # Networks draw from torch's own generator. Batteries name quick adversaries first.
-                plan(
-                    source,
-                    isinstance(adversary, NetworkAdversary),
-                    adversary.on_cpu,
-                    place,
-                    partial(work, name, source, place, say),
-                )
-        for source, scout in product(sources, self.battery.scouts if self.others else ()):
-            say = count(f"undeclared attributes, {source} records")
-            plan(
-                source,
-                False,
-                False,
-                math.inf,
-                partial(self._scout, scout, source, sources[source], say),
-            )
-        if self.battery.people:
-            first += [
-                partial(self._find, search, raw_from, count("finding people"))
-                for search in (self._reidentified, self._members)
-            ]
-        if others:
+                tick = count(f"{adversary.title} reads {name} from {source} records")
+                work = partial(self._run, adversary, name, source, place, tick)
+                draws = isinstance(adversary, NetworkAdversary)
+                # Batteries name quick adversaries first.
+                jobs.append(_Job(work, self._aside(source, draws, adversary.on_cpu), place))
+        for source, scout in product(self.sources, self.battery.scouts if self.undeclared else ()):
+            tick = count(f"undeclared attributes, {source} records")
+            work = partial(self._scout, scout, source, tick)
+            jobs.append(_Job(work, self._aside(source, False, False), math.inf))
+        for search in (self._reidentify, self._find_members) if self.battery.people else ():
+            work = partial(self._search, search, raw_from, count("finding people"))
+            jobs.append(_Job(work, False, 0))
+        aside = sorted((job for job in jobs if job.aside), key=lambda job: -job.length)
+        if aside:
             ready(self.device)
-            for seen in (
-                seen
-                for parts in sources.values()
-                for seen in parts.values()
-                if not seen.fresh_noise
-            ):
-                seen.vectors()  # now, once, and not by both lanes
-        two_lanes(first, [one for _, one in sorted(others, key=lambda pair: -pair[0])])
+            for seen in (seen for parts in self.sources.values() for seen in parts.values()):
+                if not seen.fresh_noise:
+                    seen.vectors()  # now, once, and not by both threads
+        run_in_two_threads([job.work for job in jobs if not job.aside], [job.work for job in aside])
         return {
-            key: [found[*key, place] for place in range(len(plan))] for key, plan in plans.items()
+            key: [self.results[*key, place] for place in range(len(adversaries))]
+            for key, adversaries in plans.items()
         }
 
-    def _scout(self, scout: MLP, source: Source, parts: Parts, say: Tick) -> None:
-        """All undeclared attributes at once."""
-        started = time.monotonic()
-        for name, trained in attack_all(
-            scout, parts["attack"], parts["select"], list(self.others.values()), self.seed, say
-        ).items():
-            self.scouted[source, scout, name] = asked(
-                trained, scout, parts, self.others[name], "undeclared", source, started
-            ).finding
+    def _aside(self, source: Source, draws: bool, on_cpu: bool) -> bool:
+        """Whether an adversary may run while others do.
 
-    def _rebuild(self) -> tuple[tuple[Rebuilt, ...], dict[str, list[Finding]]]:
-        """What decoders make of released records, the closest first; and what is read from records
-        that it has rebuilt."""
-        seen, schema = self.parts, self.release.schema.plain
-        made = [
-            decoder.attack(
-                seen["attack"], seen["select"], seen["test"], schema, self.seed, self.progress
-            )
+        torch has one generator of random numbers, which networks and fresh noise draw from
+        (`draws`). On a CPU, two at a time are faster where records are vectors and all networks are
+        small; with a GPU, what learns on the CPU runs while networks learn there.
+        """
+        if self.sources[source]["attack"].fresh_noise:
+            return False
+        if self.device.type != "cpu":
+            return on_cpu
+        small = all(parts["attack"].view.is_vector for parts in self.sources.values())
+        return small and not draws
+
+    def _run(self, adversary: Adversary, name: str, source: Source, place: int, tick: Tick) -> None:
+        """One adversary on one declared attribute."""
+        role, parts = self._role(name), self.sources[source]
+        target = AttackTarget(parts, self.declared[name], role, source)
+        self.results[name, source, place] = run_adversary(adversary, target, self.seed, tick)
+
+    def _scout(self, scout: MLP, source: Source, tick: Tick) -> None:
+        """All undeclared attributes at once."""
+        started, parts = time.monotonic(), self.sources[source]
+        attributes = list(self.undeclared.values())
+        trained = attack_all(scout, parts["attack"], parts["select"], attributes, self.seed, tick)
+        for name, one in trained.items():
+            target = AttackTarget(parts, self.undeclared[name], "undeclared", source)
+            finding = judge_trained(one, scout, target, started).finding
+            self.scouted[source, scout, name] = finding
+
+    def _search(
+        self, search: Callable[[Tick], People | str], raw_from: Audit | None, tick: Tick
+    ) -> None:
+        """People, or why they were not searched for."""
+        found = with_raw_figures(search(tick), raw_from)
+        if isinstance(found, str):
+            self.skipped.append(found)
+        else:
+            self.people.append(found)
+
+    def _reidentify(self, tick: Tick) -> People | str:
+        return reidentification(self.sources["released"], self.sources.get("raw"), self.seed, tick)
+
+    def _find_members(self, tick: Tick) -> People | str:
+        raw = "raw" in self.sources
+        return membership(self.release, self.data, self.device, self.seed, tick, raw=raw)
+
+    def _rebuild(self) -> list[tuple[Rebuilt, TrainedDecoder]]:
+        """What decoders make of released records, the closest first."""
+        parts, schema = self.sources["released"], self.release.schema.plain
+        seen = parts["attack"], parts["select"], parts["test"]
+        rebuilt = [
+            decoder.attack(*seen, schema, self.seed, self.progress)
             for decoder in self.battery.decoders
-            if decoder.suits(seen["attack"].view, schema)
+            if decoder.suits(parts["attack"].view, schema)
         ]
-        if not made:
-            why = (
-                "No decoder fits what is released"
-                if self.battery.decoders
-                else f"The battery '{self.name}' has no decoder"
-            )
+        if not rebuilt:
+            why = f"The battery '{self.battery.name}' has no decoder"
+            why = "No decoder fits what is released" if self.battery.decoders else why
             self.skipped.append(f"{why}, so nothing was rebuilt.")
-            return (), {}
-        made.sort(key=lambda pair: -pair[1].select)
-        again: dict[str, list[Finding]] = {}
-        if self.battery.reread and self.data.modality == "image":
-            parts = released_parts(
-                rebuilt_release(made[0][1], self.release),
-                self.data,
-                list(self.private),
-                self.device,
-            )
-            for name in self.private:
-                attribute = self.wanted[name]
-                reader = self.battery.against(parts["attack"].view, attribute)[-1]
-                with bar("reading rebuilt", 100, self.progress) as tick:
-                    found = attempt(
-                        reader,
-                        parts,
-                        attribute,
-                        "private",
-                        "rebuilt",
-                        self.seed,
-                        counted(tick)(name),
-                    )
-                    again[name] = [found.finding]
-        return tuple(pair[0] for pair in made), again
+        return sorted(rebuilt, key=lambda pair: -pair[1].select)
+
+    def _read_rebuilt(
+        self, rebuilt: Sequence[tuple[Rebuilt, TrainedDecoder]]
+    ) -> dict[str, list[Finding]]:
+        """What is read from pictures that the closest decoder has rebuilt, by private attribute."""
+        if not rebuilt or not self.battery.reread or self.data.modality != "image":
+            return {}
+        parts = self._parts(rebuilt_release(rebuilt[0][1], self.release), self.private)
+        findings = {}
+        for name in self.private:
+            target = AttackTarget(parts, self.declared[name], "private", "rebuilt")
+            reader = self.battery.against(parts["attack"].view, target.attribute)[-1]
+            with bar("reading rebuilt", 100, self.progress) as tick:
+                result = run_adversary(reader, target, self.seed, counted(tick)(name))
+            findings[name] = [result.finding]
+        return findings
 
     def _inverted(self, texts: Sequence[str] | Array) -> list[Rebuilt]:
         """Which words were in the texts that embeddings stand for, from released embeddings and
@@ -422,182 +394,75 @@ class _Audit:
         lines = np.asarray(texts, dtype=object)
         if len(lines) != len(self.data.records):
             raise PrivetError(
-                f"{self.data.name} has {len(self.data.records)} records, and {len(lines)} texts were given: one for each."
+                f"{self.data.name} has {len(self.data.records)} records, and {len(lines)} texts "
+                "were given: one for each."
             )
-        return [
-            invert_parts(
-                {
-                    part: TextPart(seen.vectors(), lines[seen.data.rows], seen.people)
-                    for part, seen in parts.items()
-                },
-                self.data.name,
-                f"words from {source} vectors",
-                seed=self.seed,
-            )
-            for source, parts in self._sources().items()
-        ]
+        rebuilt = []
+        for source, seen in self.sources.items():
+            parts = {
+                part: TextPart(one.vectors(), lines[one.data.rows], one.people)
+                for part, one in seen.items()
+            }
+            title = f"words from {source} vectors"
+            rebuilt.append(invert_parts(parts, self.data.name, title, seed=self.seed))
+        return rebuilt
 
-    def _undeclared(self, earlier: Audit | None) -> tuple[Reading, ...]:
+    def _undeclared_readings(self, raw_from: Audit | None) -> tuple[Reading, ...]:
         """Every labelled attribute that nobody named; the furthest above guessing first."""
-        known_raw = (
-            {} if earlier is None else {r.attribute: list(r.raw) for r in earlier.undeclared}
-        )
-        found = []
-        for name, attribute in self.others.items():
-            released = [self.scouted["released", scout, name] for scout in self.battery.scouts]
-            raw = (
-                [self.scouted["raw", scout, name] for scout in self.battery.scouts]
-                if self.raw
-                else known_raw.get(name, [])
-            )
-            found.append(
-                Reading(
-                    name,
-                    "undeclared",
-                    attribute.values,
-                    tuple(released),
-                    tuple(raw),
-                    strongest(released),
-                    strongest(raw),
-                )
-            )
-        return tuple(
-            sorted(
-                found,
-                key=lambda r: (
-                    -(r.worst.score.low - r.worst.score.chance)
-                    / (1 - min(r.worst.score.chance, 0.99))
-                ),
-            )
-        )
-
-    def _find(
-        self, search: Callable[[Tick, Audit | None], People | str], earlier: Audit | None, say: Tick
-    ) -> None:
-        """People, or why they were not searched for."""
-        result = search(say, earlier)
-        if isinstance(result, str):
-            self.skipped.append(result)
-        else:
-            self.people.append(result)
-
-    def _reidentified(self, tick: Tick, earlier: Audit | None) -> People | str:
-        return with_raw(reidentification(self.parts, self.raw, self.seed, tick), earlier)
-
-    def _members(self, tick: Tick, earlier: Audit | None) -> People | str:
-        return with_raw(
-            membership(
-                self.release, self.data, self.device, self.seed, tick, raw=self.raw is not None
-            ),
-            earlier,
-        )
+        earlier = {r.attribute: r.raw for r in raw_from.undeclared} if raw_from else {}
+        readings = []
+        for name, attribute in self.undeclared.items():
+            found = {
+                source: tuple(self.scouted[source, scout, name] for scout in self.battery.scouts)
+                for source in self.sources
+            }
+            released, raw = found["released"], found.get("raw", earlier.get(name, ()))
+            best = strongest(released), strongest(raw)
+            readings.append(Reading(name, "undeclared", attribute.values, released, raw, *best))
+        return tuple(sorted(readings, key=_above_chance, reverse=True))
 
     def _information(self) -> dict[str, Figure]:
-        """Bits about the records themselves: estimates, how much of what is in raw records is gone
-        (Cloak's figure), and Cloak's bound."""
-        if self.release.network[0] in ("identity", "reshaped"):
-            return {}
-        people = self.data.part("test").people
-        raw = (
-            (
-                self.raw
-                or released_parts(
-                    Release.identity(self.release.schema.plain), self.data, [], self.device
-                )
-            )["test"]
-            .vectors()
-            .cpu()
-            .numpy()
-        )
-        found = contrastive_information(
-            raw, self.parts["test"].vectors().cpu().numpy(), people, self.seed
-        )
-        before = contrastive_information(raw, raw, people, self.seed)["infonce"].value
-        if before > 0:
-            share, n = 1 - found["infonce"].value / before, found["infonce"].n
-            found["cloak_reduction"] = Figure(
-                share,
-                share,
-                share,
-                n,
-                1.0,
-                "share",
-                "higher",
-                "",
-                "share of the bits that is gone",
-                GONE,
-            )
-        return found | self._bounded()
-
-    def _bounded(self) -> dict[str, Figure]:
-        """Cloak's bound, where Gaussian noise comes last and few enough numbers depend on the
-        record at all."""
-        module, law = self.release.module, self.release.noise
-        if (
-            not isinstance(module, Additive | Spread)
-            or law is None
-            or law.law != "gaussian"
-            or None in self.release.shape
-        ):
-            return {}
-        size = int(np.prod(np.array(self.release.shape)))
-        told = (
-            module.told.flatten().numpy()
-            if isinstance(module, Spread)
-            else np.ones(size, dtype=bool)
-        )
-        if not 0 < told.sum() <= WIDEST:
-            return {}
-        table = codes(self.release, self.data.part("test"), self.device)[:, told].astype(np.float64)
-        scales = (
-            module.scales.flatten().cpu().numpy()[told]
-            if isinstance(module, Spread)
-            else np.full(size, float(module.scale))
-        )
-        return gaussian_information(
-            np.cov(table.T).reshape(len(scales), len(scales)), scales, len(table)
-        )
+        """Bits about the records themselves."""
+        raw = self.sources.get("raw") or self._parts(self._identity(), [])
+        released, test = self.sources["released"]["test"], self.data.part("test")
+        estimates = record_information(released, raw["test"], self.seed)
+        return estimates | noise_information(self.release, test, self.device)
 
     def _fairness(
-        self, models: dict[str, dict[Source, Attempt]], earlier: Audit | None
+        self, models: Mapping[str, Mapping[Source, AttackResult]], raw_from: Audit | None
     ) -> tuple[Fairness, ...]:
         """Of the decisions that the models' scores are counted with: by the more likely value, a
         model of a rare one says no to all, which treats everybody alike and serves nobody."""
-        found = []
-        test, chosen_on = self.parts["test"], self.parts["select"]
-        for task, tries in models.items():
-            attribute = self.wanted[task]
-            if not attribute.is_class:
+        earlier = {(one.task, one.by): one.raw for one in (raw_from.fairness if raw_from else ())}
+        found, classes = [], {name for name, one in self.declared.items() if one.is_class}
+        for task, by in product(models, self.private):
+            if not {task, by} <= classes:
                 continue
-            truth = test.labels(task)
+            test, select = (self.sources["released"][part] for part in ("test", "select"))
+            truth, groups = test.labels(task), test.labels(by)
+            present = has_label(truth) & has_label(groups)
             guesses = {
-                source: guesses_of(chosen_on.labels(task), one.select, one.test, attribute)
-                for source, one in tries.items()
+                source: guesses_of(select.labels(task), one.select, one.test, self.declared[task])
+                for source, one in models[task].items()
             }
-            for by in self.private:
-                group = self.wanted[by]
-                if not group.is_class:
-                    continue
-                codes = test.labels(by)
-                there = has_label(truth) & has_label(codes)
-                raw = guesses["raw"][there] if "raw" in guesses else None
-                one = fairness(
-                    task,
-                    by,
-                    truth[there],
-                    guesses["released"][there],
-                    raw,
-                    codes[there],
-                    group.values,
-                    test.people[there],
-                )
-                old = (
-                    next((f for f in earlier.fairness if (f.task, f.by) == (task, by)), None)
-                    if earlier
-                    else None
-                )
-                found.append(replace(one, raw=old.raw) if old else one)
+            one = fairness(
+                task,
+                by,
+                truth[present],
+                guesses["released"][present],
+                guesses["raw"][present] if "raw" in guesses else None,
+                groups[present],
+                self.declared[by].values,
+                test.people[present],
+            )
+            found.append(replace(one, raw=earlier.get((task, by), one.raw)))
         return tuple(found)
+
+
+def _above_chance(reading: Reading) -> float:
+    """How far the lower end of the score is above guessing, as a share of what is left to know."""
+    score = reading.worst.score
+    return (score.low - score.chance) / (1 - min(score.chance, 0.99))
 
 
 def _worth_guessing(attribute: Attribute, data: Dataset) -> bool:

@@ -15,33 +15,23 @@ from privet.nets.averaged import Averaged
 from privet.nets.symbols import Symbols
 from privet.release.release import Release
 
-SMALL = 1024
-"""Numbers in a record's noise of which many draws fit into memory at once."""
+# Numbers in a record's noise of which many draws fit into memory at once.
+SMALL_NOISE = 1024
 
 
-def averaged(release: Release, k: int) -> Release:
+def average_of(release: Release, k: int) -> Release:
     """A release whose every record is the mean of k releases with independent noise."""
-    law, last = release.noise, type(release.module) in (Additive, Symbols)
-    if (
-        law is not None
-        and last
-        and None not in law.shape
-        and math.prod(size or 1 for size in law.shape) <= SMALL
-    ):
-        module = Averaged(cast(Additive | Symbols, release.module), k)
-        return Release(
-            release.schema,
-            ("averaged", {}),
-            module,
-            replace(law, shape=(k, *law.shape)),
-            release.card,
-        )
-    return Release(
-        release.schema, ("averaged", {}), _Mean(release, k), None, {**release.card, "random": True}
-    )
+    law, module = release.noise, release.module
+    size = None if law is None or None in law.shape else math.prod(cast(list[int], law.shape))
+    if law and size and size <= SMALL_NOISE and type(module) in (Additive, Symbols):
+        mean: nn.Module = Averaged(cast(Additive | Symbols, module), k)
+        law, card = replace(law, shape=(k, *law.shape)), release.card
+    else:
+        law, mean, card = None, _MeanOfReleases(release, k), {**release.card, "random": True}
+    return Release(release.schema, ("averaged", {}), mean, law, card)
 
 
-class _Mean(nn.Module):
+class _MeanOfReleases(nn.Module):
     def __init__(self, release: Release, k: int) -> None:
         super().__init__()
         self.module, self.release, self.k, self.shape = release.module, release, k, release.shape

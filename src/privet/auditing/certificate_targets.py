@@ -12,82 +12,87 @@ from privet.core.errors import PrivetError
 from privet.data.dataset import Array, Dataset
 from privet.evidence.certificate.classes import binned, jointly, quantile_edges
 
+# A number is guessed as one of so many ranges, equally frequent among the *attack* people.
 RANGES = 4
-"""A number is guessed as one of so many ranges, equally frequent among the *attack* people."""
-FEW = 20
-"""One person in so many may have records that contradict each other."""
+# One person in so many may have records that contradict each other.
+ONE_IN = 20
 
 
-class Question(NamedTuple):
-    """One attribute, or several at once, of the people of one part."""
+class GuessTarget(NamedTuple):
+    """What is guessed about the people of one part.
+
+    Parameters:
+        name: Of the attribute, or of several at once.
+        values: What it can be.
+        labels: Of every record, an index into `values`; -1 where it is missing.
+        note: How the values came about, in one sentence.
+    """
 
     name: str
     values: tuple[str, ...]
     labels: Array
-    """Index into `values`; -1 where it is missing."""
     note: str = ""
 
 
-def questions(data: Dataset, part: str, names: Sequence[str], joint: bool = True) -> list[Question]:
-    """What is guessed about the people of a part; ranges of a number come from the *attack*
-    people."""
-    labels, people = data.part(part).labels, data.part(part).people
-    found = []
+def guess_targets(
+    data: Dataset, part: str, names: Sequence[str], joint: bool = True
+) -> list[GuessTarget]:
+    """What is guessed about the people of a part; ranges of a number come from the *attack* people.
+
+    With `joint`, several attributes are also guessed at once.
+    """
+    labels, people, targets = data.part(part).labels, data.part(part).people, []
     for name in names:
         attribute = data.attribute(name)
         if attribute.is_class:
-            found.append(Question(name, attribute.values, *_one_value(labels[name], people)))
+            own, note = _consistent(labels[name], people)
+            targets.append(GuessTarget(name, attribute.values, own, note))
         elif attribute.kind == "number":
             edges = quantile_edges(data.part("attack").labels[name], RANGES)
-            where, values = binned(labels[name], edges)
-            found.append(
-                Question(
-                    name,
-                    values,
-                    where,
-                    f"What is guessed is which range {name} lies in: {', '.join(values)}.",
-                )
-            )
+            own, values = binned(labels[name], edges)
+            note = f"What is guessed is which range {name} lies in: {', '.join(values)}."
+            targets.append(GuessTarget(name, values, own, note))
         else:
             raise PrivetError(
-                f"The private attribute '{name}' is a {attribute.kind}, and there is nothing to guess about it in one word."
+                f"The private attribute '{name}' is a {attribute.kind}, and there is nothing to "
+                "guess about it in one word."
             )
-    if joint and len(found) > 1:
-        both, values = jointly([q.labels for q in found], [q.values for q in found])
-        found.append(
-            Question(" and ".join(names), values, both, " ".join(q.note for q in found if q.note))
-        )
-    return found
+    if joint and len(targets) > 1:
+        own, values = jointly([t.labels for t in targets], [t.values for t in targets])
+        note = " ".join(target.note for target in targets if target.note)
+        targets.append(GuessTarget(" and ".join(names), values, own, note))
+    return targets
 
 
-def _one_value(labels: Array, people: Array) -> tuple[Array, str]:
+def _consistent(labels: Array, people: Array) -> tuple[Array, str]:
     """Labels without those that contradict most of their person's, where few people have any; and a
     note on them.
 
     A person whose records disagree counts towards two values, and the bound then has to be paid for
-    twice. Where hardly anybody does (one in FEW), the attribute is the person's and the rest are
+    twice. Where hardly anybody does (one in ONE_IN), the attribute is the person's and the rest are
     mistaken labels; where many do, it is the record's.
     """
-    there = np.flatnonzero(labels >= 0)
-    _, who = np.unique(people[there], return_inverse=True)
-    if not len(there):
+    rows = np.flatnonzero(labels >= 0)
+    _, person = np.unique(people[rows], return_inverse=True)
+    if not len(rows):
         return labels, ""
-    counts = np.zeros((who.max() + 1, labels.max() + 1), dtype=np.int64)
-    np.add.at(counts, (who, labels[there]), 1)
-    mixed = (counts > 0).sum(1) > 1
-    if not mixed.any() or mixed.sum() * FEW > len(counts):
+    counts = np.zeros((person.max() + 1, labels.max() + 1), dtype=np.int64)
+    np.add.at(counts, (person, labels[rows]), 1)
+    mixed = int(((counts > 0).sum(1) > 1).sum())
+    if not mixed or mixed * ONE_IN > len(counts):
         return labels, ""
-    wrong = there[labels[there] != counts.argmax(1)[who]]
+    wrong = rows[labels[rows] != counts.argmax(1)[person]]
     kept = labels.copy()
     kept[wrong] = -1
-    return (
-        kept,
-        f"{len(wrong):,} records of {int(mixed.sum()):,} people contradict most of their person's labels and were left out.",
+    note = (
+        f"{len(wrong):,} records of {mixed:,} people contradict most of their person's labels and "
+        "were left out."
     )
+    return kept, note
 
 
-def people_of_each(question: Question, data: Dataset) -> list[int]:
+def people_per_value(target: GuessTarget, people: Array) -> list[int]:
     """How many people have each value."""
-    there = question.labels >= 0
-    pairs = np.unique(np.stack([question.labels[there], data.people[there]]), axis=1)
-    return np.bincount(pairs[0], minlength=len(question.values)).tolist()  # type: ignore[no-any-return]
+    present = target.labels >= 0
+    pairs = np.unique(np.stack([target.labels[present], people[present]]), axis=1)
+    return np.bincount(pairs[0], minlength=len(target.values)).tolist()  # type: ignore[no-any-return]

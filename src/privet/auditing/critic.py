@@ -1,18 +1,15 @@
 """A small critic that learns which released record belongs to which record, for the lower bounds of
-information.py."""
+evidence/information.py."""
 
 from __future__ import annotations
 
-import copy
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-Array = npt.NDArray[Any]
+from privet.adversaries.network_training import BestState
+from privet.data.dataset import Array
 
 
 class Critic(nn.Module):
@@ -38,26 +35,25 @@ class Critic(nn.Module):
 
     @torch.no_grad()
     def scores(self, x: Array, z: Array) -> Array:
+        """The table of scores, float64."""
         return np.asarray(self(torch.from_numpy(x), torch.from_numpy(z)).double())
 
 
-def loss(table: Tensor) -> Tensor:
+def critic_loss(table: Tensor) -> Tensor:
     """InfoNCE plus Jensen-Shannon: the log-ratio ln p(x, z) / p(x) p(z), which is best for the
     second, is best for both.
 
-    >>> # ln 4 + 2 ln 2, and 0
-    >>> round(float(loss(torch.zeros(4, 4))), 4), round(float(loss(100 * torch.eye(4) - 50)), 4)
-    (2.7726, 0.0)
+    >>> round(float(critic_loss(torch.zeros(4, 4))), 4)  # ln 4 + 2 ln 2
+    2.7726
+    >>> round(float(critic_loss(100 * torch.eye(4) - 50)), 4)
+    0.0
     """
     true, mixed = table.diagonal(), table[~torch.eye(len(table), dtype=torch.bool)]
-    return (
-        F.cross_entropy(table, torch.arange(len(table)))
-        + F.softplus(-true).mean()
-        + F.softplus(mixed).mean()
-    )
+    infonce = F.cross_entropy(table, torch.arange(len(table)))
+    return infonce + F.softplus(-true).mean() + F.softplus(mixed).mean()
 
 
-def learn(
+def train_critic(
     pairs: tuple[Array, Array],
     others: tuple[Array, Array],
     seed: int = 0,
@@ -67,8 +63,9 @@ def learn(
     """Trained on float32 pairs x (n, d), z (n, e), in the state that did best on the other pairs.
 
     >>> x = np.random.default_rng(0).normal(size=(400, 1)).astype(np.float32)
-    >>> critic = learn((x[:300], x[:300]), (x[300:], x[300:]), steps=50)
-    >>> bool(loss(torch.from_numpy(critic.scores(x[300:], x[300:]))) < np.log(100) + 2 * np.log(2))
+    >>> critic = train_critic((x[:300], x[:300]), (x[300:], x[300:]), steps=50)
+    >>> loss = critic_loss(torch.from_numpy(critic.scores(x[300:], x[300:])))
+    >>> bool(loss < np.log(100) + 2 * np.log(2))
     True
     """
     random = np.random.default_rng(seed)
@@ -78,17 +75,15 @@ def learn(
     x, z, *other = (torch.from_numpy(side) for side in (*pairs, *others))
     optimiser = torch.optim.AdamW(critic.parameters(), weight_decay=1e-2)
     rate = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=steps)
-    best, kept = float("inf"), copy.deepcopy(critic.state_dict())
+    best = BestState(critic)
     for step in range(steps):
         some = torch.from_numpy(random.choice(len(x), min(batch, len(x)), replace=False))
         optimiser.zero_grad()
-        loss(critic(x[some], z[some])).backward()  # type: ignore[no-untyped-call]
+        critic_loss(critic(x[some], z[some])).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         rate.step()
         if step % 25 == 24:
             with torch.no_grad():
-                now = float(loss(critic(*other)))
-            if now < best:
-                best, kept = now, copy.deepcopy(critic.state_dict())
-    critic.load_state_dict(kept)
+                best.offer(-float(critic_loss(critic(*other))))
+    best.restore()
     return critic

@@ -1,5 +1,5 @@
-"""An audit held against limits, for pipelines: a figure passes only if the unlucky end of its
-interval does."""
+"""An audit or a certificate held against limits, for pipelines: a figure passes only if the unlucky
+end of its interval does."""
 
 from __future__ import annotations
 
@@ -9,172 +9,122 @@ from pathlib import Path
 
 from privet.core.errors import PrivetError, unknown
 from privet.evidence.certificate.values import Certification
-from privet.evidence.figures import Audit, Certified, Figure, Reading, Role
+from privet.evidence.figures import Audit, Role
 from privet.evidence.formatting import UNKNOWN, between, measured, percent
 
+# Which option sets the limit of an attribute in that role.
 OPTIONS: dict[Role, str] = {
     "private": "--max-accuracy",
     "undeclared": "--max-accuracy",
     "utility": "--min-utility",
 }
-"""Which option sets the limit of an attribute in that role."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One attribute against one limit."""
+    """One attribute against one limit.
 
-    attribute: str
-    role: Role
-    figure: Figure | None
-    """Score of the worst adversary or of the best task model; None where nothing was measured."""
-    limit: float
-    measure: str = "balanced accuracy"
-    """What the score counts: for a number, the share of variance explained."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether the limit holds at the far end of the interval. What was not measured never
-        holds."""
-        if self.figure is None:
-            return False
-        if (
-            self.role == "utility"
-        ):  # the figure itself too: a file edited by hand may hold an end on the wrong side of it
-            return self.figure.value >= self.limit and self.figure.low >= self.limit
-        return self.figure.value <= self.limit and self.figure.high <= self.limit
-
-    @property
-    def line(self) -> str:
-        """
-        >>> Check(
-        ...     "beard",
-        ...     "private",
-        ...     Figure(value=0.611, low=0.589, high=0.633, n=2000, chance=0.5),
-        ...     0.6,
-        ... ).line
-        'FAILED  beard: balanced accuracy 61.1 in 100 (58.9 to 63.3, n = 2,000); the upper end may be at most 60'
-        """
-        end = "lower end must be at least" if self.role == "utility" else "upper end may be at most"
-        found = UNKNOWN
-        if self.figure is not None:
-            found = f"{percent(self.figure.value)} in 100 ({between(self.figure)}, n = {self.figure.n:,})"
-        return f"{'ok' if self.ok else 'FAILED':6}  {self.attribute}: {self.measure} {found}; the {end} {self.limit * 100:g}"
-
-
-@dataclass(frozen=True)
-class CertifiedCheck:
-    """The certificate of one attribute against one limit."""
-
-    attribute: str
-    certified: Certified | None
-    """For one release of a record; None where the audit has no certificate of it."""
-    limit: float
-
-    @property
-    def ok(self) -> bool:
-        """Whether no adversary can be above the limit. What is not certified never holds."""
-        bound = None if self.certified is None else self.certified.bound
-        return bound is not None and bound <= self.limit
-
-    @property
-    def line(self) -> str:
-        """
-        >>> found = Certified(
-        ...     "sex",
-        ...     ("f", "m"),
-        ...     0.577,
-        ...     0.6,
-        ...     (0.5, 0.5),
-        ...     0.15,
-        ...     0.55,
-        ...     0.027,
-        ...     0.99,
-        ...     (900, 900),
-        ...     2,
-        ...     0.4,
-        ...     1,
-        ...     "smoothed",
-        ... )
-        >>> CertifiedCheck("sex", found, 0.6).line
-        'ok      sex: certified, no adversary above 57.7 in 100 (99 % confidence, 1,800 people); it may be at most 60'
-        """
-        one, state = self.certified, "ok" if self.ok else "FAILED"
-        if one is None or one.bound is None:
-            why = "the audit holds no certificate of it" if one is None else one.reason
-            return f"{state:6}  {self.attribute}: not certified ({why}); it must be, at {self.limit * 100:g} or below"
-        from_whom = f"{100 * one.confidence:.10g} % confidence, {sum(one.people):,} people"
-        found = f"certified, no adversary above {percent(one.bound, 'up')} in 100 ({from_whom})"
-        return f"{state:6}  {self.attribute}: {found}; it may be at most {self.limit * 100:g}"
-
-
-def check(
-    audit: Audit,
-    max_accuracy: Mapping[str, float],
-    min_utility: Mapping[str, float],
-    max_certified: Mapping[str, float] | None = None,
-) -> list[Check | CertifiedCheck]:
-    """Hold private and undeclared attributes against the most, and tasks against the least, that
-    their score may be.
-
-    The score is that of the strongest adversary on one release of a record; averages of several
-    releases are not held. `max_certified` holds what no adversary can beat, certified, against the
-    most that it may be.
+    Parameters:
+        attribute: Its name.
+        ok: Whether the limit holds. What was not measured or not certified never holds.
+        found: What the audit or the certificate says of it.
+        rule: What the limit asks for.
     """
-    if not max_accuracy and not min_utility and not max_certified:
+
+    attribute: str
+    ok: bool
+    found: str
+    rule: str
+
+    @property
+    def line(self) -> str:
+        """The check in one line."""
+        return f"{'ok' if self.ok else 'FAILED':6}  {self.attribute}: {self.found}; {self.rule}"
+
+
+def gate(
+    found: Audit | Certification | str | Path,
+    *,
+    max_accuracy: Mapping[str, float] | None = None,
+    min_utility: Mapping[str, float] | None = None,
+    max_certified: Mapping[str, float] | None = None,
+) -> list[Check]:
+    """Hold an audit or a certificate against limits, each a share between 0 and 1.
+
+    The score of an attribute is that of the strongest adversary on one release of a record, or of
+    the best model of a task; averages of several releases are not held. Of classes it is the
+    balanced accuracy, of a number the share of variance explained.
+
+    Parameters:
+        found: An audit or a certificate; or its file, or the folder that holds it.
+        max_accuracy: Of private and undeclared attributes, the most that the upper end of the
+            score's interval may be.
+        min_utility: Of tasks, the least that the lower end of the score's interval must be.
+        max_certified: Of private attributes, the most that the certified bound on every adversary
+            may be.
+
+    >>> import privet
+    >>> from privet.adversaries.linear import Logistic
+    >>> data = privet.load("toy:gaussian")
+    >>> release = privet.Noisy(sigma=3.0).fit(data, private=["u"])
+    >>> battery = privet.Battery((Logistic(),), people=False)
+    >>> audit = privet.audit(release, data, battery=battery, progress=False)
+    >>> [check.ok for check in gate(audit, max_accuracy={"u": 0.9}, max_certified={"u": 0.5})]
+    [True, False]
+    """
+    audit = _as_audit(found)
+    checks = [_check(audit, "--max-accuracy", *limit) for limit in (max_accuracy or {}).items()]
+    checks += [_check_certified(audit, *limit) for limit in (max_certified or {}).items()]
+    checks += [_check(audit, "--min-utility", *limit) for limit in (min_utility or {}).items()]
+    if not checks:
         raise PrivetError(
-            "A gate without a limit holds nothing back: give --max-accuracy A=0.60, --max-certified A=0.60 or --min-utility C=0.85."
+            "A gate without a limit holds nothing back: give --max-accuracy A=0.60, "
+            "--max-certified A=0.60 or --min-utility C=0.85."
         )
-    proved = [_check_certified(audit, name, limit) for name, limit in (max_certified or {}).items()]
-    hidden = [_check(audit, "--max-accuracy", name, limit) for name, limit in max_accuracy.items()]
-    return [
-        *hidden,
-        *proved,
-        *(_check(audit, "--min-utility", name, limit) for name, limit in min_utility.items()),
-    ]
+    return checks
 
 
-def load(path: Path) -> Audit:
-    """The audit in a file, or in the audit.json of a folder; a certificate.json is an audit that
-    has certificates only."""
-    if path.is_dir():
-        path = path / (
-            "certificate.json"
-            if (path / "certificate.json").exists() and not (path / "audit.json").exists()
-            else "audit.json"
-        )
-    if path.name != "certificate.json":
-        return Audit.load(path)
-    found = Certification.load(path)
+def _as_audit(found: Audit | Certification | str | Path) -> Audit:
+    """The audit itself or in a file; a certificate is an audit that has certificates only."""
+    if isinstance(found, Audit):
+        return found
+    if not isinstance(found, Certification):
+        path = Path(found)
+        if path.is_dir():
+            names = [n for n in ("audit.json", "certificate.json") if (path / n).exists()]
+            path = path / (names or ["audit.json"])[0]
+        if path.name != "certificate.json":
+            return Audit.load(path)
+        found = Certification.load(path)
     return Audit(
         found.release, found.data, "none", (), (), found.seconds, certificates=found.certificates
     )
 
 
-def limits(option: str, given: Sequence[str]) -> dict[str, float]:
+def parse_limits(option: str, words: Sequence[str] | None) -> dict[str, float]:
     """ATTRIBUTE=LIMIT as a user writes it; the last '=' counts, because a column's name may hold
     one.
 
-    >>> limits("--max-accuracy", ["beard=0.60", "x=y=0.7"])
+    >>> parse_limits("--max-accuracy", ["beard=0.60", "x=y=0.7"])
     {'beard': 0.6, 'x=y': 0.7}
     """
-    found: dict[str, float] = {}
-    for word in given:
+    limits: dict[str, float] = {}
+    for word in words or ():
         name, _, number = word.rpartition("=")
         name = name.strip()
         if not name:
             raise PrivetError(
                 f"{option} takes ATTRIBUTE=LIMIT, for example beard=0.60, and not '{word}'."
             )
-        if name in found:
+        if name in limits:
             raise PrivetError(f"{option} names '{name}' twice: give one limit for it.")
         try:
-            found[name] = float(number)
+            limits[name] = float(number)
         except ValueError:
             raise PrivetError(
                 f"{option} {name} takes a number between 0 and 1, and not '{number}'."
             ) from None
-    return found
+    return limits
 
 
 def _check_limit(option: str, attribute: str, limit: float) -> None:
@@ -185,26 +135,35 @@ def _check_limit(option: str, attribute: str, limit: float) -> None:
         )
 
 
-def _check_certified(audit: Audit, attribute: str, limit: float) -> CertifiedCheck:
+def _check_certified(audit: Audit, attribute: str, limit: float) -> Check:
     _check_limit("--max-certified", attribute, limit)
-    found = {c.attribute: c for c in audit.certificates if c.releases == 1}
-    names = {*found, *(r.attribute for r in (*audit.private, *audit.undeclared))}
+    certificates = {c.attribute: c for c in audit.certificates if c.releases == 1}
+    names = {*certificates, *(r.attribute for r in (*audit.private, *audit.undeclared))}
     if attribute in {r.attribute for r in audit.utility}:
         raise PrivetError(
-            f"'{attribute}' is a task, not a private attribute in this audit: --min-utility is the option for it."
+            f"'{attribute}' is a task, not a private attribute in this audit: --min-utility is the "
+            "option for it."
         )
     if attribute not in names:
         raise unknown("private attribute", attribute, names)
-    return CertifiedCheck(attribute, found.get(attribute), limit)
+    one = certificates.get(attribute)
+    if one is None or one.bound is None:
+        why = "the audit holds no certificate of it" if one is None else one.reason
+        rule = f"it must be, at {limit * 100:g} or below"
+        return Check(attribute, False, f"not certified ({why})", rule)
+    basis = f"{100 * one.confidence:.10g} % confidence, {sum(one.people):,} people"
+    found = f"certified, no adversary above {percent(one.bound, 'up')} in 100 ({basis})"
+    return Check(attribute, one.bound <= limit, found, f"it may be at most {limit * 100:g}")
 
 
 def _check(audit: Audit, option: str, attribute: str, limit: float) -> Check:
     _check_limit(option, attribute, limit)
-    known = {r.attribute: r for r in (*audit.undeclared, *audit.readings)}
-    reading = known.get(attribute)
-    if reading is None:
+    readings = {r.attribute: r for r in (*audit.undeclared, *audit.readings)}
+    if attribute not in readings:
         what = "task" if option == OPTIONS["utility"] else "private attribute"
-        raise unknown(what, attribute, [n for n, r in known.items() if OPTIONS[r.role] == option])
+        names = [name for name, r in readings.items() if OPTIONS[r.role] == option]
+        raise unknown(what, attribute, names)
+    reading = readings[attribute]
     if OPTIONS[reading.role] != option:
         what = {
             "private": "private, not a task",
@@ -214,13 +173,14 @@ def _check(audit: Audit, option: str, attribute: str, limit: float) -> Check:
         raise PrivetError(
             f"'{attribute}' is {what} in this audit: {OPTIONS[reading.role]} is the option for it."
         )
+    figure = reading.worst.score if 0 <= reading.best < len(reading.released) else None
+    ok, found = False, UNKNOWN
+    if figure is not None and measured(figure):
+        found = f"{percent(figure.value)} in 100 ({between(figure)}, n = {figure.n:,})"
+        # The value too: a file edited by hand may hold an end on the wrong side of it.
+        least, most = min(figure.value, figure.low), max(figure.value, figure.high)
+        ok = least >= limit if reading.role == "utility" else most <= limit
+    is_task = reading.role == "utility"
+    end = "lower end must be at least" if is_task else "upper end may be at most"
     measure = "share of variance explained" if reading.is_number else "balanced accuracy"
-    return Check(attribute, reading.role, _headline(reading), limit, measure)
-
-
-def _headline(reading: Reading) -> Figure | None:
-    """The figure to believe, where there is one."""
-    if not 0 <= reading.best < len(reading.released):
-        return None
-    figure = reading.worst.score
-    return figure if measured(figure) else None
+    return Check(attribute, ok, f"{measure} {found}", f"the {end} {limit * 100:g}")

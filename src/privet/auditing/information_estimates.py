@@ -1,22 +1,23 @@
 """Bits that released records carry: about an attribute by neighbours, about the records themselves
 by bounds.
 
-information.py has the estimates; here they get their records, their critic and their interval, and
-become figures. Of a person with several records one is taken: near copies of a record are no new
-neighbours, and no fair counterexamples.
+evidence/information.py has the estimates; here they get their records, their critic and their
+interval, and become figures. Of a person with several records one is taken: near copies of a record
+are no new neighbours, and no fair counterexamples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import t
 
-from privet.auditing.critic import learn
+from privet.auditing.critic import train_critic
+from privet.data.dataset import Array
+from privet.evidence.certificate.classes import binned, quantile_edges
 from privet.evidence.figures import Figure
 from privet.evidence.information import (
     Information,
@@ -29,26 +30,26 @@ from privet.evidence.information import (
 )
 from privet.evidence.person_intervals import bootstrap_people
 
-Array = npt.NDArray[Any]
+# Of the k-NN estimate: principal coordinates, folds of the jackknife, and most people, since the
+# interval repeats the estimate for every fold.
 COORDINATES = 8
 FOLDS = 10
-MOST = 4000
-"""People for the k-NN estimate: the interval repeats it ten times."""
-LEARNED = 4000
-"""Records that a critic learns from."""
-ROWS = 1000
-"""Records from which main directions are found."""
-PAIRS = 2000
-"""People whom a critic is judged on: the scores are a table of all with all."""
-WIDE = 128
-"""Principal coordinates a critic sees of a record: less of it can only lower a lower bound."""
+MOST_PEOPLE = 4000
+# Of the critic: records that it learns from; people whom it is judged on, since the scores are a
+# table of all with all; principal coordinates that it sees of a record, where less can only lower a
+# lower bound.
+LEARNED_RECORDS = 4000
+JUDGED_PEOPLE = 2000
+SEEN_COORDINATES = 128
+# Records from which principal directions are found.
+SAMPLE = 1000
 
 
 def released_information(
     z: npt.ArrayLike, labels: npt.ArrayLike, person: npt.ArrayLike | None = None, seed: int = 0
 ) -> Figure:
     """k-NN estimate of I(z; u) in bits for released vectors z (n, d) and an attribute u, on the
-    main coordinates of z.
+    principal coordinates of z.
 
     Labels are codes with -1 where missing, or numbers with NaN, which are cut into eight parts of
     equal size first (the bits about the part are at most those about the number). The interval is
@@ -59,53 +60,35 @@ def released_information(
     Annals of Statistics 17 (1989), 1176-1197.
 
     >>> u = np.arange(600) % 2
-    >>> figure = released_information(
-    ...     u[:, None] + np.random.default_rng(0).normal(0, 0.05, (600, 1)), u
-    ... )
+    >>> z = u[:, None] + np.random.default_rng(0).normal(0, 0.05, (600, 1))
+    >>> figure = released_information(z, u)
     >>> round(figure.value, 2), figure.unit, figure.chance
     (1.0, 'bits', 0.0)
     """
-    points, codes = np.asarray(z, dtype=np.float64), _cut(np.asarray(labels))
+    points, codes = np.asarray(z, dtype=np.float64), np.asarray(labels)
+    if codes.dtype.kind not in "iub":
+        codes = binned(codes, quantile_edges(codes, 8))[0]
     assert points.ndim == 2 and len(points) == len(codes), (
         f"{len(codes)} labels do not go with vectors of shape {points.shape}."
     )
-    there = np.flatnonzero(codes >= 0)
-    kept = there[
-        _one_each(
-            np.arange(len(codes))[there] if person is None else np.asarray(person)[there],
-            MOST,
-            seed,
-        )
-    ]
-    points, codes = points[kept], codes[kept]
-    points = (
-        _principal(points, COORDINATES, standardise=False)(points)
-        if len(points)
-        else points[:, :COORDINATES]
-    )
-    found = knn_information(points, codes)
-    words = f"On {points.shape[1]} main coordinates and one record per person."
-    top = found.cap or 0.0
-    figure = Figure(
-        found.value,
-        0.0,
-        top,
-        found.n,
-        0.0,
-        "bits",
-        "lower",
-        "the whole range",
-        "k-NN estimate",
-        f"{found.limit} {words}",
-    )
+    people = np.arange(len(codes)) if person is None else np.asarray(person)
+    rows = np.flatnonzero(codes >= 0)
+    rows = rows[_one_each(people[rows], MOST_PEOPLE, seed)]
+    points, codes = points[rows], codes[rows].astype(np.int64)
+    if len(points):
+        points = _principal(points, COORDINATES, standardise=False)(points)
+    points = points[:, :COORDINATES]
+    estimate = knn_information(points, codes)
+    note = f"On {points.shape[1]} main coordinates and one record per person."
+    top, note = estimate.cap or 0.0, f"{estimate.limit} {note}"
+    figure = _bits(estimate.value, (0.0, top), estimate.n, "the whole range", "k-NN estimate", note)
     if len(codes) < 2 * FOLDS:
         return figure
     fold = np.random.default_rng(seed).permutation(len(codes)) % FOLDS
-    without = np.array(
-        [knn_information(points[fold != f], codes[fold != f]).raw for f in range(FOLDS)]
-    )
-    wide = float(t.ppf(0.975, FOLDS - 1) * np.sqrt((FOLDS - 1) * without.var()))
-    low, high = (float(np.clip(end, 0, top)) for end in (found.raw - wide, found.raw + wide))
+    parts = [fold != f for f in range(FOLDS)]
+    without = np.array([knn_information(points[part], codes[part]).raw for part in parts])
+    error = float(t.ppf(0.975, FOLDS - 1) * np.sqrt((FOLDS - 1) * without.var()))
+    low, high = np.clip([estimate.raw - error, estimate.raw + error], 0, top).tolist()
     return replace(figure, low=low, high=high, interval="jackknife over people 95 %")
 
 
@@ -127,52 +110,40 @@ def contrastive_information(
     >>> sorted(found), found["infonce"].value < 0.2
     (['infonce', 'jensen_shannon'], True)
     """
-    left, right = np.asarray(x), np.asarray(z)
-    assert len(left) == len(right), (
-        f"{len(left)} records do not go with {len(right)} released ones."
+    sides = np.asarray(x), np.asarray(z)
+    assert len(sides[0]) == len(sides[1]), (
+        f"{len(sides[0])} records do not go with {len(sides[1])} released ones."
     )
-    people = np.unique(
-        np.arange(len(left)) if person is None else np.asarray(person), return_inverse=True
-    )[1]
-    random = np.random.default_rng(seed)
+    names = np.arange(len(sides[0])) if person is None else np.asarray(person)
+    people, random = np.unique(names, return_inverse=True)[1], np.random.default_rng(seed)
     tenth = (random.permutation(int(people.max(initial=-1)) + 1) % 10)[people]
-    learned = random.permutation(np.flatnonzero(tenth < 4))[:LEARNED]
-    other, judged = (
-        rows[_one_each(people[rows], PAIRS, seed)]
-        for rows in (np.flatnonzero(tenth == 4), np.flatnonzero(tenth > 4))
-    )
-    if min(len(learned), len(other), len(judged)) < 2:
-        scores = np.zeros((0, 0))
-    else:
-        parts = [
-            [side[rows].reshape(len(rows), -1).astype(np.float32) for side in (left, right)]
-            for rows in (learned, other, judged)
-        ]
-        project = [_principal(side, WIDE) for side in parts[0]]
-        seen = [[turn(side) for turn, side in zip(project, part, strict=True)] for part in parts]
-        steps = min(
-            500, max(100, len(learned) // 4)
-        )  # of few pairs a critic soon knows all by heart
-        scores = learn((seen[0][0], seen[0][1]), (seen[1][0], seen[1][1]), seed, steps).scores(
-            seen[2][0], seen[2][1]
-        )
-    n = max(len(scores), 2)
-    true = scores.diagonal()
+    rows = [random.permutation(np.flatnonzero(tenth < 4))[:LEARNED_RECORDS]]
+    for others in (np.flatnonzero(tenth == 4), np.flatnonzero(tenth > 4)):
+        rows.append(others[_one_each(people[others], JUDGED_PEOPLE, seed)])
+    scores = np.zeros((0, 0))
+    if min(map(len, rows)) >= 2:
+        parts = [_flat_pairs(sides, some) for some in rows]
+        project = [_principal(side, SEEN_COORDINATES) for side in parts[0]]
+        learned, chosen, judged = ((project[0](left), project[1](right)) for left, right in parts)
+        scores = train_critic(learned, chosen, seed).scores(*judged)
+    n, true = max(len(scores), 2), scores.diagonal()
     shown = (true - np.logaddexp.reduce(scores, axis=1, initial=-np.inf) + np.log(n)) / np.log(2)
     mixed = (np.logaddexp(0, scores).sum(1) - np.logaddexp(0, true)) / (n - 1)
     diverge = 1 - (np.logaddexp(0, -true) + mixed) / 2 / np.log(2)
+    infonce, jensen = infonce_bound(scores), jensen_shannon_bound(scores)
+
+    def within(raw: float, cap: float) -> float:
+        return min(max(raw, 0.0), cap)
+
     return {
-        "infonce": _bounded(
-            infonce_bound(scores),
-            shown,
-            "InfoNCE lower bound",
-            np.log2(n),
-            lambda raw, cap: min(max(raw, 0.0), cap),
-        ),
-        "jensen_shannon": _bounded(
-            jensen_shannon_bound(scores), diverge, "Jensen-Shannon lower bound", 1.0, least_bits
-        ),
+        "infonce": _bounded(infonce, shown, "InfoNCE lower bound", np.log2(n), within),
+        "jensen_shannon": _bounded(jensen, diverge, "Jensen-Shannon lower bound", 1.0, least_bits),
     }
+
+
+def _flat_pairs(sides: tuple[Array, Array], rows: Array) -> tuple[Array, Array]:
+    left, right = (side[rows].reshape(len(rows), -1).astype(np.float32) for side in sides)
+    return left, right
 
 
 def gaussian_information(
@@ -196,78 +167,47 @@ def gaussian_information(
     note = bound.limit
     if not np.isfinite(bound.value):
         note = f"Infinite: at least one coordinate varies and gets no noise. {note}"
-    figures = {
-        "gaussian_bound": Figure(
-            bound.value,
-            bound.value,
-            bound.value,
-            n,
-            0.0,
-            "bits",
-            "lower",
-            "",
-            "Gaussian upper bound",
-            note,
-        )
-    }
+    ends, measure = (bound.value, bound.value), "Gaussian upper bound"
+    figures = {"gaussian_bound": _bits(bound.value, ends, n, "", measure, note)}
     share = None if before is None else reduction(gaussian_bound(covariance, before), bound)
     if share is not None:
         note = "Of two upper bounds: it says how much less could be there, not how much less is."
-        figures["cloak_reduction"] = Figure(
-            share,
-            share,
-            share,
-            n,
-            1.0,
-            "share",
-            "higher",
-            "",
-            "share of the bound that is gone",
-            note,
-        )
+        measure = "share of the bound that is gone"
+        figures["cloak_reduction"] = reduction_figure(share, n, measure, note)
     return figures
 
 
+def reduction_figure(share: float, n: int, measure: str, note: str) -> Figure:
+    """Cloak's figure, the share of the bits that is gone, without an interval."""
+    return Figure(share, share, share, n, 1.0, "share", "higher", "", measure, note)
+
+
+def _bits(
+    value: float, ends: tuple[float, float], n: int, interval: str, measure: str, note: str
+) -> Figure:
+    return Figure(value, *ends, n, 0.0, "bits", "lower", interval, measure, note)
+
+
 def _bounded(
-    found: Information,
+    bound: Information,
     each: Array,
     measure: str,
     most: float,
-    turn: Callable[[float, float], float],
+    to_bits: Callable[[float, float], float],
 ) -> Figure:
     """A bound as a figure. The raw value, at most `most`, is the mean of `each`, one per person;
-    `turn` makes bits of it."""
-    top = found.cap or 0.0
-    low = high = found.value
-    kind, note = (
-        "",
-        found.limit
-        if len(each)
-        else f"Too few people to learn from and to judge on. {found.limit}",
+    `to_bits` makes bits of it."""
+    if not len(each):
+        note = f"Too few people to learn from and to judge on. {bound.limit}"
+        return _bits(bound.value, (bound.value, bound.value), bound.n, "", measure, note)
+    worst = (min(0.0, float(each.min())), float(most))
+    inputs = np.c_[each, np.ones(len(each))]
+    low, high = bootstrap_people(
+        np.arange(len(each)), inputs, _mean, bounds=(-np.inf, np.inf), unseen=worst
     )
-    if len(each):
-        worst = (min(0.0, float(each.min())), float(most))
-        inputs = np.c_[each, np.ones(len(each))]
-        ends = bootstrap_people(
-            np.arange(len(each)), inputs, _mean, bounds=(-np.inf, np.inf), unseen=worst
-        )
-        low, high = (turn(end, top) for end in ends)
-        kind, note = (
-            "bootstrap over people 95 %",
-            f"{note} Of a release without noise there is no end to the truth.",
-        )
-    return Figure(found.value, low, high, found.n, 0.0, "bits", "lower", kind, measure, note)
-
-
-def _cut(labels: Array) -> Array:
-    """Codes as they are; numbers as which eighth they are in, -1 where missing."""
-    if labels.dtype.kind in "iub":
-        return labels.astype(np.int64)
-    there = np.isfinite(labels)
-    edges = (
-        np.unique(np.quantile(labels[there], np.arange(1, 8) / 8)) if there.any() else np.zeros(0)
-    )
-    return np.where(there, np.searchsorted(edges, np.where(there, labels, 0), "right"), -1)
+    ends = (to_bits(low, bound.cap or 0.0), to_bits(high, bound.cap or 0.0))
+    note = f"{bound.limit} Of a release without noise there is no end to the truth."
+    return _bits(bound.value, ends, bound.n, "bootstrap over people 95 %", measure, note)
 
 
 def _one_each(person: Array, most: int, seed: int) -> Array:
@@ -278,34 +218,31 @@ def _one_each(person: Array, most: int, seed: int) -> Array:
 
 
 def _principal(sample: Array, most: int, standardise: bool = True) -> Callable[[Array], Array]:
-    """Vectors to their coordinates along the main directions of a sample (at most so many), each of
-    unit deviation.
+    """Vectors to their coordinates along the principal directions of a sample (at most so many),
+    each of unit deviation.
 
-    Standardised first, a direction is main where many columns agree; else where the sample varies
-    most.
+    Standardised first, a direction is principal where many columns agree; else where the sample
+    varies most.
 
     Source: Halko, Martinsson and Tropp, Finding structure with randomness, SIAM Review 53 (2011),
     217-288.
     """
     mean, deviation = sample.mean(0), sample.std(0)
-    deviation = (
-        np.where(deviation > 0, deviation, 1)
-        if standardise or sample.shape[1] <= most
-        else np.ones_like(deviation)
-    )
+    scales = standardise or sample.shape[1] <= most
+    deviation = np.where((deviation > 0) & scales, deviation, 1)
 
     def scaled(x: Array) -> Array:
         return np.asarray((x - mean) / deviation)
 
     if sample.shape[1] <= most:
         return scaled
-    rows = scaled(sample[:ROWS])
+    rows = scaled(sample[:SAMPLE])
     basis = np.random.default_rng(0).standard_normal((rows.shape[1], most + 8)).astype(rows.dtype)
     for _ in range(2):
         basis = np.linalg.qr(rows.T @ (rows @ basis))[0]
-    _, values, turned = np.linalg.svd(rows @ basis, full_matrices=False)
+    _, values, rotation = np.linalg.svd(rows @ basis, full_matrices=False)
     along = np.maximum(values[:most], 1e-6 * max(float(values[0]), 1e-30)) / np.sqrt(len(rows))
-    directions = (basis @ turned.T[:, :most]) / along
+    directions = (basis @ rotation.T[:, :most]) / along
     return lambda x: np.asarray(scaled(x) @ directions, dtype=x.dtype)
 
 

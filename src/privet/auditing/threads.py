@@ -1,9 +1,9 @@
-"""Two lanes: work done side by side, with half of the processor's threads for each. Small matrices
+"""Two threads: work done side by side, with half of the processor's cores for each. Small matrices
 do not keep all of them busy, and what a GPU does keeps hardly any.
 
 torch has one generator of random numbers for the whole process. Work that draws from it stays on
-the first lane, one piece after the other, so that the same seed gives the same numbers however the
-two lanes happen to run; the second lane takes the rest, and the first helps once its own is done.
+the first thread, one piece after the other, so that the same seed gives the same numbers however
+the two happen to run; the second takes the rest, and the first helps once its own is done.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
@@ -18,9 +19,13 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # c
 Work = Callable[[], None]
 
 
-def two_lanes(first: Sequence[Work], others: Sequence[Work]) -> None:
-    """All of it; with a single thread in turn, in the order given. The longest of the others should
-    come first."""
+def run_in_two_threads(first: Sequence[Work], others: Sequence[Work]) -> None:
+    """Do all the work; where torch has a single thread, one after the other, in the order given.
+
+    Parameters:
+        first: Work for the first thread, done in this order.
+        others: Work that may run at any time, the longest first.
+    """
     threads = torch.get_num_threads()
     if threads < 2 or not others:
         for work in (*first, *others):
@@ -28,7 +33,7 @@ def two_lanes(first: Sequence[Work], others: Sequence[Work]) -> None:
         return
     waiting = deque(others)
 
-    def lane(own: Sequence[Work]) -> None:
+    def run(own: Sequence[Work]) -> None:
         # The number of OpenMP's threads is each thread's own, that of other libraries is the
         # process's.
         with threadpool_limits(threads // 2, user_api="openmp"):
@@ -39,20 +44,19 @@ def two_lanes(first: Sequence[Work], others: Sequence[Work]) -> None:
                 while (more := _next(waiting)) is not None:
                     more()
             except BaseException:
-                waiting.clear()  # the other lane is not to begin anything new
+                waiting.clear()  # the other thread is not to begin anything new
                 raise
 
     try:
         with threadpool_limits(threads // 2, user_api="blas"), ThreadPoolExecutor(1) as pool:
-            second = pool.submit(lane, ())
-            lane(first)
+            second = pool.submit(run, ())
+            run(first)
             second.result()
     finally:
         torch.set_num_threads(threads)
 
 
 def _next(waiting: deque[Work]) -> Work | None:
-    try:
+    with suppress(IndexError):
         return waiting.popleft()
-    except IndexError:
-        return None
+    return None

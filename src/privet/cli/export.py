@@ -42,7 +42,7 @@ def export(
     device: Annotated[str, typer.Option("--device", help="cpu, cuda or auto")] = "auto",
 ) -> None:
     """Write another form of a release, unless an audit finds that it leaks more or serves less."""
-    from privet.auditing.certify import why_not
+    from privet.auditing.certify import why_not_certifiable
     from privet.auditing.int8 import export_int8
 
     if not int8:
@@ -66,7 +66,7 @@ def export(
         out.print(f"{one.line}.", markup=False)
     again = (
         f"It can be certified again:  privet certify {folder} --data {shlex.quote(data)}"
-        if not why_not(made)
+        if not why_not_certifiable(made)
         else ""
     )
     out.print(

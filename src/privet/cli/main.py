@@ -331,13 +331,15 @@ def gate(
 ) -> None:
     """Hold an audit against limits, for pipelines: exit code 0 if all hold, 1 if any fails, 2 for a
     wrong word."""
-    from privet.auditing.gate import check, limits, load
+    from privet.auditing.gate import gate as hold
+    from privet.auditing.gate import parse_limits
 
-    most, least = (
-        limits("--max-accuracy", max_accuracy or []),
-        limits("--min-utility", min_utility or []),
+    checks = hold(
+        found,
+        max_accuracy=parse_limits("--max-accuracy", max_accuracy),
+        min_utility=parse_limits("--min-utility", min_utility),
+        max_certified=parse_limits("--max-certified", max_certified),
     )
-    checks = check(load(found), most, least, limits("--max-certified", max_certified or []))
     for one in checks:
         out.print(one.line, markup=False)
     if not all(one.ok for one in checks):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from privet.auditing.certify import certification
+from privet.auditing.certify import certify as certified
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder, write_text
 from privet.core.names import names
@@ -62,7 +62,7 @@ def certify(
     data = data if isinstance(data, Dataset) else load(data, schema)
     undo = writable_folder(folder) if folder is not None else lambda: None
     try:
-        made, certificate = certification(
+        made, certificate = certified(
             loaded,
             data,
             tasks,

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from privet.core.errors import PrivetError
 
 
-def pick(name: str = "auto") -> torch.device:
+def pick(name: str | torch.device = "auto") -> torch.device:
     """The device called `name`; "auto" takes a GPU where there is one."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"

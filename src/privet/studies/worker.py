@@ -23,7 +23,7 @@ from typing import Any
 
 from privet.adversaries.raw_classifiers import cache_folder
 from privet.auditing.audit import audit
-from privet.auditing.raw_figures import given_inputs
+from privet.auditing.raw_figures import input_fingerprint
 from privet.core.errors import PrivetError
 from privet.data.dataset import Dataset
 from privet.data.schema import learn_schema
@@ -68,7 +68,7 @@ def attack(cell: Cell, folder: Path, device: str, raw: Path | None) -> None:
     else:
         release = Release.load(folder / "release")
     known = None if raw is None else Audit.load(raw)
-    if known is not None and known.data.get("input") != given_inputs(release):
+    if known is not None and known.data.get("input") != input_fingerprint(release):
         known = None
     result = audit(
         release,
