@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privet.adversaries.adversary import Adversary
     from privet.adversaries.registry import ADVERSARIES
     from privet.auditing.batteries import BATTERIES, Battery
+    from privet.auditing.gate import gate
     from privet.auditing.int8 import export_int8
     from privet.benchmarking.bench import bench
     from privet.commands.apply import apply
@@ -70,6 +71,7 @@ _HOME = {
     "BATTERIES": "privet.auditing.batteries",
     "certify": "privet.commands.certify",
     "Certification": "privet.evidence.certificate.values",
+    "gate": "privet.auditing.gate",
     "report": "privet.reporting.page",
     "compare": "privet.commands.compare",
     "Study": "privet.studies.study",
@@ -114,6 +116,7 @@ __all__ = [
     "BATTERIES",
     "certify",
     "Certification",
+    "gate",
     "report",
     "compare",
     "Study",

@@ -13,13 +13,14 @@ import pytest
 import torch
 from torch import nn
 
-from privet import Audit, PrivetError, Release, audit
+from privet import Audit, PrivetError, Release
 from privet.adversaries.convolutional import ResCL
 from privet.adversaries.decoder import ReversedExtractor
 from privet.adversaries.linear import Logistic
 from privet.adversaries.mlp import MLP
 from privet.adversaries.quadratic import Quadratic
 from privet.adversaries.recurrent import Recurrent
+from privet.auditing.audit import audit
 from privet.auditing.batteries import BATTERIES, Battery
 from privet.auditing.limits import limitations
 from privet.data.dataset import PARTS

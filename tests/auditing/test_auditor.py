@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from privet import Audit, PrivetError, Release, audit
+from privet import Audit, PrivetError, Release
 from privet.adversaries import reidentification
 from privet.adversaries.adversary import Adversary
 from privet.adversaries.decoder import ReversedExtractor
@@ -22,6 +22,7 @@ from privet.adversaries.linear import Logistic
 from privet.adversaries.mlp import MLP
 from privet.adversaries.released import PASSES, Released
 from privet.auditing.attribute_attack import baselines
+from privet.auditing.audit import audit
 from privet.auditing.averaged_releases import average_of
 from privet.auditing.batteries import BATTERIES, Battery
 from privet.data.dataset import Attribute, Dataset

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from leaks import BEST, BITS, LEAKS, leak
-from privet import audit
 from privet.adversaries.adversary import silent
 from privet.adversaries.released import released_parts
 from privet.auditing.attribute_attack import AttackTarget, run_adversary
+from privet.auditing.audit import audit
 from privet.auditing.batteries import BATTERIES
 from privet.data.dataset import Attribute, Dataset
 from privet.data.schema import ImageSchema

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from privet.auditing.gate import Check, gate
 from privet.cli import main as cli
 from privet.core.errors import PrivetError
+from privet.evidence.certificate.values import Certification
 from privet.evidence.figures import VERSION, Audit, Certified, Figure, Finding, Reading
 
 SHARES = st.floats(0, 1)
@@ -352,3 +353,14 @@ def test_wrong_words_about_certificates(name: str, limit: float, said: str) -> N
     task = reading("smiling", "utility", figure(0.8, 0.85, 0.9))
     with pytest.raises(PrivetError, match=said):
         check(replace(audit(BEARD, task), certificates=(certified(0.55),)), {}, {}, {name: limit})
+
+
+def test_a_certificate_is_held_as_a_value_a_file_or_a_folder(tmp_path: Path) -> None:
+    value = Certification({"private": ["beard"]}, {}, (certified(0.55),), 0.0)
+    value.save(tmp_path / "certificate.json")
+    for found in (value, str(tmp_path), tmp_path / "certificate.json"):
+        held = [gate(found, max_certified={"beard": limit})[0].ok for limit in (0.54, 0.56)]
+        assert held == [False, True]
+    audit(BEARD).save(tmp_path / "audit.json")
+    (one,) = gate(tmp_path, max_accuracy={"beard": 1.0})
+    assert one.ok, "an audit in the same folder comes first"

@@ -10,11 +10,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from privet import Release, audit
+from privet import Release
 from privet.adversaries.mlp import MLP
 from privet.adversaries.neighbours import Neighbours
 from privet.adversaries.network import ResidualMLP
 from privet.adversaries.trees import Boosting
+from privet.auditing.audit import audit
 from privet.auditing.batteries import BATTERIES, Battery
 from privet.auditing.threads import run_in_two_threads
 from privet.data.schema import learn_schema

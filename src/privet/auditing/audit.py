@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -108,6 +108,12 @@ def audit(
         release = from_function(release, data, private, utility)
     given = (release, data, list(utility), chosen, list(private), seed, pick(device), progress)
     return _Audit(*given).run(rebuild, raw, raw_from, texts)
+
+
+Plans = dict[tuple[str, Source], Sequence[Adversary]]
+"""Adversaries by attribute and source."""
+Models = dict[str, dict[Source, AttackResult]]
+"""The best model of each task, by source."""
 
 
 class _Job(NamedTuple):
@@ -223,11 +229,8 @@ class _Audit:
             },
         }
 
-    def _declared_readings(
-        self, earlier: Mapping[str, Sequence[Finding]], raw_from: Audit | None
-    ) -> tuple[list[Reading], dict[str, dict[Source, AttackResult]]]:
-        """A reading per declared attribute, and the best task models' answers for the question of
-        fairness."""
+    def _plans(self) -> Plans:
+        """The adversaries that can read each declared attribute from each source."""
         plans = {
             (name, source): self.battery.against(parts["attack"].view, attribute)
             for name, attribute in self.declared.items()
@@ -238,20 +241,32 @@ class _Audit:
                 f"No attacker of the battery '{self.battery.name}' can look at records of shape "
                 f"{self.release.shape}."
             )
+        return plans
+
+    def _declared_readings(
+        self, earlier: Mapping[str, Sequence[Finding]], raw_from: Audit | None
+    ) -> tuple[list[Reading], Models]:
+        """A reading per declared attribute, and the best task models' answers for the question of
+        fairness."""
+        plans, readings, models = self._plans(), list[Reading](), Models()
         averages = self.battery.averages if self.release.is_random else ()
         scouts = len(self.battery.scouts) * len(self.sources) if self.undeclared else 0
-        total = sum(map(len, plans.values())) + len(averages) * len(self.private)
-        total += scouts + 2 * self.battery.people
-        readings: list[Reading] = []
-        models: dict[str, dict[Source, AttackResult]] = {}
+        adversaries = sum(map(len, plans.values())) + len(averages) * len(self.private)
+        total = adversaries + scouts + 2 * self.battery.people
         with bar("attacking", 100 * total, self.progress) as tick:
             count = counted(tick)
-            results = self._attack(plans, raw_from, count)
+            self._attack(self._jobs(plans, raw_from, count))
             for name, attribute in self.declared.items():
-                own = {source: results[name, source] for source in self.sources}
-                others, role = [], self._role(name)
-                best = strongest([result.finding for result in own["released"]])
-                if role == "private":
+                own = {
+                    source: [self.results[name, source, k] for k in range(len(plans[name, source]))]
+                    for source in self.sources
+                }
+                target = AttackTarget(
+                    self.sources["released"], attribute, self._role(name), "released"
+                )
+                others: list[Finding] = []
+                if target.role == "private":
+                    best = strongest([result.finding for result in own["released"]])
                     first = plans[name, "released"][best]
                     others = [self._averaged(first, attribute, k, count) for k in averages]
                 else:
@@ -261,9 +276,9 @@ class _Audit:
                         if tries
                     }
                 raw = earlier.get(name) or [result.finding for result in own.get("raw", ())]
-                target = AttackTarget(self.sources["released"], attribute, role, "released")
-                given = (target, own["released"], raw, self.data, self.utility, others)
-                readings.append(reading_of(*given))
+                readings.append(
+                    reading_of(target, own["released"], raw, self.data, self.utility, others)
+                )
         return readings, models
 
     def _averaged(
@@ -275,29 +290,30 @@ class _Audit:
         tick = count(f"{adversary.title} reads {attribute.name} from the average of {k} releases")
         return run_adversary(adversary, target, self.seed, tick).finding
 
-    def _attack(
-        self,
-        plans: Mapping[tuple[str, Source], Sequence[Adversary]],
-        raw_from: Audit | None,
-        count: Callable[[str], Tick],
-    ) -> dict[tuple[str, Source], list[AttackResult]]:
+    def _jobs(
+        self, plans: Plans, raw_from: Audit | None, count: Callable[[str], Tick]
+    ) -> Iterator[_Job]:
         """Every adversary on every declared attribute, the scouts on the others, and the search for
-        people; where that is possible, on two threads."""
-        jobs = []
+        people."""
         for (name, source), adversaries in plans.items():
             for place, adversary in enumerate(adversaries):
                 tick = count(f"{adversary.title} reads {name} from {source} records")
-                work = partial(self._run, adversary, name, source, place, tick)
-                draws = isinstance(adversary, NetworkAdversary)
+                aside = self._aside(
+                    source, isinstance(adversary, NetworkAdversary), adversary.on_cpu
+                )
                 # Batteries name quick adversaries first.
-                jobs.append(_Job(work, self._aside(source, draws, adversary.on_cpu), place))
+                yield _Job(partial(self._run, adversary, name, source, place, tick), aside, place)
         for source, scout in product(self.sources, self.battery.scouts if self.undeclared else ()):
             tick = count(f"undeclared attributes, {source} records")
-            work = partial(self._scout, scout, source, tick)
-            jobs.append(_Job(work, self._aside(source, False, False), math.inf))
+            aside = self._aside(source, False, False)
+            yield _Job(partial(self._scout, scout, source, tick), aside, math.inf)
         for search in (self._reidentify, self._find_members) if self.battery.people else ():
-            work = partial(self._search, search, raw_from, count("finding people"))
-            jobs.append(_Job(work, False, 0))
+            tick = count("finding people")
+            yield _Job(partial(self._search, search, raw_from, tick), False, 0)
+
+    def _attack(self, jobs: Iterable[_Job]) -> None:
+        """Do the work, where that is possible on two threads."""
+        jobs = list(jobs)
         aside = sorted((job for job in jobs if job.aside), key=lambda job: -job.length)
         if aside:
             ready(self.device)
@@ -305,10 +321,6 @@ class _Audit:
                 if not seen.fresh_noise:
                     seen.vectors()  # now, once, and not by both threads
         run_in_two_threads([job.work for job in jobs if not job.aside], [job.work for job in aside])
-        return {
-            key: [self.results[*key, place] for place in range(len(adversaries))]
-            for key, adversaries in plans.items()
-        }
 
     def _aside(self, source: Source, draws: bool, on_cpu: bool) -> bool:
         """Whether an adversary may run while others do.
@@ -428,9 +440,7 @@ class _Audit:
         estimates = record_information(released, raw["test"], self.seed)
         return estimates | noise_information(self.release, test, self.device)
 
-    def _fairness(
-        self, models: Mapping[str, Mapping[Source, AttackResult]], raw_from: Audit | None
-    ) -> tuple[Fairness, ...]:
+    def _fairness(self, models: Models, raw_from: Audit | None) -> tuple[Fairness, ...]:
         """Of the decisions that the models' scores are counted with: by the more likely value, a
         model of a rare one says no to all, which treats everybody alike and serves nobody."""
         earlier = {(one.task, one.by): one.raw for one in (raw_from.fairness if raw_from else ())}
