@@ -125,7 +125,10 @@ def default(release: Path, n: int) -> Callable[[], object]:
 def peak_bytes(release: Path, source: Path, out: Path) -> int:
     """Of the command, told by itself: what a parent is told about its child counts the parent's own
     memory, too."""
-    code = "import re, sys; from pathlib import Path; from privet.cli.main import app; app(sys.argv[1:], standalone_mode=False); "
+    code = (
+        "import re, sys; from pathlib import Path; from privet.cli.main import app;"
+        " app(sys.argv[1:], standalone_mode=False); "
+    )
     code += "print(re.search(r'VmHWM:\\s*(\\d+)', Path('/proc/self/status').read_text())[1])"
     words = [sys.executable, "-c", code, "apply", release, source, "--out", out]
     return 1024 * int(

@@ -80,25 +80,38 @@ def plot(rows: Sequence[dict[str, Any]], draws: int) -> str:
         _scale(min(spent), max(spent), bottom, top),
     )
     out = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 360" font-family="system-ui, sans-serif" font-size="13" role="img" '
-        'aria-label="Processor seconds of a certificate against people of each value, by dimensions of the code">',
+        (
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 360" font-family="system-ui,'
+            ' sans-serif" font-size="13" role="img" aria-label="Processor seconds of a certificate'
+            ' against people of each value, by dimensions of the code">'
+        ),
         '<rect width="680" height="360" fill="#fff"/>',
-        f'<text x="{left}" y="22" font-weight="600">Processor seconds of a certificate ({draws:,} draws, one core)</text>',
-        f'<text x="{(left + right) / 2}" y="{bottom + 44}" text-anchor="middle">people of each of two values</text>',
+        (
+            f'<text x="{left}" y="22" font-weight="600">Processor seconds of a certificate'
+            f" ({draws:,} draws, one core)</text>"
+        ),
+        (
+            f'<text x="{(left + right) / 2}" y="{bottom + 44}" text-anchor="middle">people of each'
+            " of two values</text>"
+        ),
     ]
     for value in sorted(set(people)):
         out.append(
-            f'<line x1="{x(value):.1f}" x2="{x(value):.1f}" y1="{top}" y2="{bottom}" stroke="#e2e8f0"/>'
+            f'<line x1="{x(value):.1f}" x2="{x(value):.1f}" y1="{top}" y2="{bottom}"'
+            ' stroke="#e2e8f0"/>'
         )
         out.append(
-            f'<text x="{x(value):.1f}" y="{bottom + 20}" text-anchor="middle" fill="#4a5568">{value:,}</text>'
+            f'<text x="{x(value):.1f}" y="{bottom + 20}" text-anchor="middle"'
+            f' fill="#4a5568">{value:,}</text>'
         )
     for value in _round_numbers(min(spent), max(spent)):
         out.append(
-            f'<line x1="{left}" x2="{right}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#e2e8f0"/>'
+            f'<line x1="{left}" x2="{right}" y1="{y(value):.1f}" y2="{y(value):.1f}"'
+            ' stroke="#e2e8f0"/>'
         )
         out.append(
-            f'<text x="{left - 8}" y="{y(value) + 4:.1f}" text-anchor="end" fill="#4a5568">{value:g} s</text>'
+            f'<text x="{left - 8}" y="{y(value) + 4:.1f}" text-anchor="end"'
+            f' fill="#4a5568">{value:g} s</text>'
         )
     labels: list[float] = []
     for colour, d in zip(COLOURS, sorted({row["d"] for row in rows}), strict=False):

@@ -109,16 +109,22 @@ def load(options: argparse.Namespace) -> bool:
             good &= result["ratio"] >= GOAL
     for name, result in found["databases"].items():
         _say(
-            f"{name}: {found['bytes']} bytes, {len(result['ratios'])} rounds of {options.records} over {options.connections} connections"
+            f"{name}: {found['bytes']} bytes, {len(result['ratios'])} rounds of {options.records}"
+            f" over {options.connections} connections"
         )
         for who in ("privet", "bare"):
             one = result[who]
-            rates = f"{statistics.median(one['per_second']):.0f}/s ({min(one['per_second']):.0f} to {max(one['per_second']):.0f})"
+            rates = (
+                f"{statistics.median(one['per_second']):.0f}/s ({min(one['per_second']):.0f} to"
+                f" {max(one['per_second']):.0f})"
+            )
             _say(
-                f"  {who:<7} {rates}, p50 {one['p50_ms']} ms, p99 {one['p99_ms']} ms, processor {one['processor_ms']} ms a record"
+                f"  {who:<7} {rates}, p50 {one['p50_ms']} ms, p99 {one['p99_ms']} ms, processor"
+                f" {one['processor_ms']} ms a record"
             )
         _say(
-            f"  ratio   {result['ratio']} ({min(result['ratios'])} to {max(result['ratios'])}); goal {GOAL}"
+            f"  ratio   {result['ratio']} ({min(result['ratios'])} to {max(result['ratios'])});"
+            f" goal {GOAL}"
         )
     sys.stdout.write(json.dumps(found, indent=1) + "\n")
     return good
@@ -162,7 +168,8 @@ def _load(folder: Path, db: str | None, options: argparse.Namespace) -> dict[str
                     times[who] += each
                     work[who] += worked(pid) - before
                     _say(
-                        f"{(db or 'sqlite').partition(':')[0].partition('+')[0]} {who}: {rates[who][-1]:.0f}/s"
+                        f"{(db or 'sqlite').partition(':')[0].partition('+')[0]} {who}:"
+                        f" {rates[who][-1]:.0f}/s"
                     )
     finally:
         server.stop()

@@ -96,7 +96,8 @@ def preview(options: argparse.Namespace) -> bool:
                 for threads in options.threads:
                     page = started.new_context(service_workers="block").new_page()
                     page.add_init_script(
-                        f"Object.defineProperty(Navigator.prototype, 'hardwareConcurrency', {{ get: () => {threads} }})"
+                        "Object.defineProperty(Navigator.prototype, 'hardwareConcurrency', { get:"
+                        f" () => {threads} }})"
                     )
                     page.goto(made.link.text)
                     page.wait_for_selector(READY, timeout=120_000)
@@ -115,7 +116,8 @@ def preview(options: argparse.Namespace) -> bool:
                     }
                     found["releases"][name][f"{threads} threads"] = result
                     say(
-                        f"{name}, {threads} threads: {statistics.median(rates):.1f}/s ({min(rates)} to {max(rates)}); ms {result['ms']}"
+                        f"{name}, {threads} threads: {statistics.median(rates):.1f}/s ({min(rates)}"
+                        f" to {max(rates)}); ms {result['ms']}"
                     )
                     page.context.close()
             started.close()

@@ -136,7 +136,8 @@ def measure(said: argparse.Namespace) -> dict[str, Any]:
     few, x, truth = some(problem, "test", said)
     taught = f"{len(problem.view()):,} other pictures"
     notes = [
-        f"The model and each of U-Noise's maps were learned from {taught}; the other ways need no learning of their own."
+        f"The model and each of U-Noise's maps were learned from {taught}; the other ways need no"
+        " learning of their own."
     ]
     if said.only is None:
         try:

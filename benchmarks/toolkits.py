@@ -108,7 +108,10 @@ def main() -> None:
             ("scikit-learn", name, _balanced(model, x, y, attribute), time.monotonic() - started)
         )
     rows += [("ART", *row) for row in _art(x, y, attribute, few)]
-    reached = f"{100 * figure.value:.1f} ({100 * figure.low:.1f} to {100 * figure.high:.1f}), n = {figure.n}"
+    reached = (
+        f"{100 * figure.value:.1f} ({100 * figure.low:.1f} to {100 * figure.high:.1f}), n ="
+        f" {figure.n}"
+    )
     console.print(f"{said.private}: privet {found.battery} {reached}", highlight=False)
     for party, name, value, seconds in sorted(rows, key=lambda row: -row[2]):
         beyond = "beyond the interval" if value > figure.high else ""

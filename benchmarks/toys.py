@@ -76,7 +76,10 @@ def main() -> int:
                 **measure(name, level, given.records, given.fresh, form=form, rounds=given.rounds),
             }
             rows.append(row)
-            told = f"learned {row['learned']:.4f}, optimal {row['optimal']:.4f}, moved {row['moved']:.4f}, {row['seconds']} s"
+            told = (
+                f"learned {row['learned']:.4f}, optimal {row['optimal']:.4f}, moved"
+                f" {row['moved']:.4f}, {row['seconds']} s"
+            )
             sys.stderr.write(f"{name} {level:g}, {form}: {told}\n")
     met = all(
         abs(row["learned"] - row["optimal"]) <= GOAL
@@ -165,8 +168,10 @@ def page(rows: list[dict[str, Any]]) -> str:
     """Learned and optimal accuracy over distortion, a plot per toy, and the numbers."""
     title = "Learned against optimal channels"
     style = (
-        "body{font:15px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}svg{width:100%;height:auto}"
-        "td,th{padding:.2rem .8rem;text-align:right}th{font-weight:600}text{font-size:12px;fill:#555}"
+        "body{font:15px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0"
+        " 1rem;color:#222}svg{width:100%;height:auto}"
+        "td,th{padding:.2rem"
+        " .8rem;text-align:right}th{font-weight:600}text{font-size:12px;fill:#555}"
         "@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}text{fill:#aaa}}"
     )
     parts = []
@@ -183,11 +188,17 @@ def page(rows: list[dict[str, Any]]) -> str:
         f'<span style="color:{FORMS[form]}">&#9679; {form}</span>'
         for form in dict.fromkeys(row["form"] for row in rows)
     )
-    said = f"Accuracy of the best adversary against the learned channel (dots: {keys}) and the best channel of its kind (line), over the "
+    said = (
+        f"Accuracy of the best adversary against the learned channel (dots: {keys}) and the best"
+        " channel of its kind (line), over the "
+    )
     said += (
         "distortion that is allowed. Dashed: the best channel of any kind, where that is another."
     )
-    return f"<!doctype html><meta charset=utf-8><title>{title}</title><style>{style}</style><h1>{title}</h1><p>{said}</p>{''.join(parts)}"
+    return (
+        "<!doctype html><meta"
+        f" charset=utf-8><title>{title}</title><style>{style}</style><h1>{title}</h1><p>{said}</p>{''.join(parts)}"
+    )
 
 
 def plot(name: str, rows: list[dict[str, Any]], wide: int = 640, tall: int = 300) -> str:
@@ -216,8 +227,14 @@ def plot(name: str, rows: list[dict[str, Any]], wide: int = 640, tall: int = 300
         x += 4 * (
             list(FORMS).index(row["form"]) * 2 - 1
         )  # side by side: they would hide each other
-        told = f"{row['form']}, allowed {row['allowed']:g}: learned {row['learned']:.4f}, optimal {row['optimal']:.4f}"
-        marks += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{FORMS[row["form"]]}"><title>{told}</title></circle>'
+        told = (
+            f"{row['form']}, allowed {row['allowed']:g}: learned {row['learned']:.4f}, optimal"
+            f" {row['optimal']:.4f}"
+        )
+        marks += (
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"'
+            f' fill="{FORMS[row["form"]]}"><title>{told}</title></circle>'
+        )
     levels = "".join(
         f'<text x="{at(v, 0.5)[0]:.1f}" y="{tall - 12}" text-anchor="middle">{v:g}</text>'
         for v in LEVELS[name]
@@ -227,7 +244,8 @@ def plot(name: str, rows: list[dict[str, Any]], wide: int = 640, tall: int = 300
         for v in np.arange(0.5, high, 0.1)
     )
     told = "; ".join(
-        f"{row['form']} at {row['allowed']:g} learned {row['learned']:.3f}, optimal {row['optimal']:.3f}"
+        f"{row['form']} at {row['allowed']:g} learned {row['learned']:.3f}, optimal"
+        f" {row['optimal']:.3f}"
         for row in rows
     )
     floor = '<line x1="50" x2="{}" y1="{y}" y2="{y}" stroke="#999"/>'.format(wide - 20, y=tall - 30)
@@ -237,7 +255,10 @@ def plot(name: str, rows: list[dict[str, Any]], wide: int = 640, tall: int = 300
         if better
         else ""
     )
-    return f'<svg viewBox="0 0 {wide} {tall}" role="img" aria-label="{told}">{floor}{curve}{marks}{levels}{sides}</svg>'
+    return (
+        f'<svg viewBox="0 0 {wide} {tall}" role="img"'
+        f' aria-label="{told}">{floor}{curve}{marks}{levels}{sides}</svg>'
+    )
 
 
 if __name__ == "__main__":

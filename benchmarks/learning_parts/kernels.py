@@ -195,9 +195,9 @@ def part_i(bench: Bench) -> dict[str, Any]:
             release_memory(bench)
     count = operations(bench.large, bench.width)
     bench.say(
-        f"i: all convolutions of a step {1e6 * total:.0f} us per picture: at most {1 / total:.0f} images/s; "
-        f"{count['ours'] / 1e9:.1f} GFLOP per picture, {count['reference'] / 1e9:.1f} in the reference; "
-        f"at rate a {bench.rate() / count['ours']:.0f} images/s"
+        f"i: all convolutions of a step {1e6 * total:.0f} us per picture: at most {1 / total:.0f}"
+        f" images/s; {count['ours'] / 1e9:.1f} GFLOP per picture, {count['reference'] / 1e9:.1f} in"
+        f" the reference; at rate a {bench.rate() / count['ours']:.0f} images/s"
     )
     return {
         "layers": rows,

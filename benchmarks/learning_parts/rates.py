@@ -60,7 +60,8 @@ def part_b(bench: Bench) -> dict[str, Any]:
             "share_of_rate": round(share, 3),
         }
         bench.say(
-            f"b: published step at {bench.large[0]}x{bench.large[1]}, batch {batch}: {rate:.1f} images/s ({share:.1%} of the bf16 rate)"
+            f"b: published step at {bench.large[0]}x{bench.large[1]}, batch {batch}: {rate:.1f}"
+            f" images/s ({share:.1%} of the bf16 rate)"
         )
         del reference, held
         release_memory(bench)
@@ -87,7 +88,8 @@ def timed(bench: Bench, work: Work, pace: str, note: str, rounds: int) -> dict[s
     if bench.device.type == "cuda":
         row["peak_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 1)
     bench.say(
-        f"{note}, {pace}: {rate:.1f} images/s, {ratio:.2f} x, {share:.1%} of the bf16 rate; {row['until_round_10_s']} s before"
+        f"{note}, {pace}: {rate:.1f} images/s, {ratio:.2f} x, {share:.1%} of the bf16 rate;"
+        f" {row['until_round_10_s']} s before"
     )
     return row
 

@@ -72,7 +72,8 @@ def whole_run(bench: Bench, letter: str, many: float) -> dict[str, Any]:
     rounds = sum(told["rounds"].values())
     parts = {**told["s"], "leaving": round(time.time() - told["ended"], 2)}
     bench.say(
-        f"{letter}: privet learn tiprdc ({fit} fit pictures, {rounds} rounds): {took:.1f} s; {card.get('in_game')}"
+        f"{letter}: privet learn tiprdc ({fit} fit pictures, {rounds} rounds): {took:.1f} s;"
+        f" {card.get('in_game')}"
     )
     bench.say(
         f"{letter}: of these, "

@@ -339,6 +339,15 @@ def compare(
         people=people,
     )
     measure = "Dice" if service.attribute.kind == "mask" else "accuracy"
-    return Comparison(
-        data, service.attribute.name, measure, whole.scores[-1], tuple(found), seconds, tuple(notes)
-    ), maps
+    return (
+        Comparison(
+            data,
+            service.attribute.name,
+            measure,
+            whole.scores[-1],
+            tuple(found),
+            seconds,
+            tuple(notes),
+        ),
+        maps,
+    )

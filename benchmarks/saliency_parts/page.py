@@ -117,7 +117,10 @@ def picture(
             '<circle class="dot {}" cx="{}" cy="{}" r="3"><title>{}</title></circle>'
         ).format
         for x, y, share, f in spots:
-            said = f"{one.name}, {percent(share)} % kept: {measure} {percent(f.value)} ({percent(f.low)} to {percent(f.high)})"
+            said = (
+                f"{one.name}, {percent(share)} % kept: {measure} {percent(f.value)}"
+                f" ({percent(f.low)} to {percent(f.high)})"
+            )
             parts.append(dot(colour, x, y, said))
     parts.append(text("axis", 2, 14, "start", f"{measure}, %"))
     parts.append(text("axis", frame.right, height - 8, "end", "pixels kept, %"))
@@ -128,7 +131,8 @@ def picture(
 def told(curves: Sequence[Curve], measure: str) -> str:
     """The picture in words, for those who do not see it."""
     return " ".join(
-        f"{c.name}: mean {measure} {percent(c.area.value)} %, {percent(c.scores[0].value)} % at the fewest."
+        f"{c.name}: mean {measure} {percent(c.area.value)} %, {percent(c.scores[0].value)} % at the"
+        " fewest."
         for c in curves
     )
 

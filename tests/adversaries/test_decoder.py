@@ -121,12 +121,15 @@ def pictures():
 @pytest.fixture(scope="module", params=QUICK)
 def from_half(request, pictures):
     release = _release(pictures, Half())
-    return *_attack(
-        request.param,
-        pictures,
+    return (
+        *_attack(
+            request.param,
+            pictures,
+            release,
+            **{**LONGER, "epochs": 16 if request.param is ReversedExtractor else 8, "width": 0.1},
+        ),
         release,
-        **{**LONGER, "epochs": 16 if request.param is ReversedExtractor else 8, "width": 0.1},
-    ), release
+    )
 
 
 def test_half_the_resolution_gives_more_than_the_mean_picture(from_half, pictures):

@@ -362,9 +362,10 @@ def test_the_best_of_a_short_cycle_learn_along_a_whole_one(monkeypatch):
     MLP(shapes=((8,),), rates=(1e-2,), epochs=2, least=20, finalists=4).attack(
         seen, select, data.attribute("u")
     )
-    assert [run[0] for run in runs] == [2, 2], (
-        "no more members than finalists: one cycle each, as they are and whitened"
-    )
+    assert [run[0] for run in runs] == [
+        2,
+        2,
+    ], "no more members than finalists: one cycle each, as they are and whitened"
 
 
 def test_attributes_of_many_values_do_not_widen_the_stack_of_the_others():

@@ -188,17 +188,20 @@ def _words(made: World, name: str, dice: random.Random) -> Request:
 
 
 def _empty(made: World, name: str, dice: random.Random) -> Request:
-    return dice.choice(
-        [
-            b"",
-            MAGIC,
-            b"\0" * 600,
-            b"null",
-            b"{}",
-            b"\x1f\x8b" + dice.randbytes(500),
-            b"PK\x03\x04" + dice.randbytes(9),
-        ]
-    ), {}
+    return (
+        dice.choice(
+            [
+                b"",
+                MAGIC,
+                b"\0" * 600,
+                b"null",
+                b"{}",
+                b"\x1f\x8b" + dice.randbytes(500),
+                b"PK\x03\x04" + dice.randbytes(9),
+            ]
+        ),
+        {},
+    )
 
 
 def _picture(made: World, name: str, dice: random.Random) -> Request:

@@ -373,7 +373,10 @@ def test_texts_are_read_in_the_browser_as_in_python(
     wanted = session((folder / "release" / "release.onnx").read_bytes()).run(
         ["z"], {"x": x, "noise": noise}
     )[0]
-    run = "const { encodeText } = await load('inputs'); return Array.from(await release.run(encodeText(given[2], given[0].input), noise));"
+    run = (
+        "const { encodeText } = await load('inputs'); return Array.from(await"
+        " release.run(encodeText(given[2], given[0].input), noise));"
+    )
     given = in_page(page, RELEASED + run, card, noise.ravel().tolist(), text)
     assert np.abs(np.reshape(given, wanted.shape) - wanted).max() <= 1e-4
 
@@ -424,7 +427,10 @@ def test_a_row_is_filled_in_and_sent(running: Site, browser: Browser, tmp_path: 
         report=audited(graph, tmp_path / "audit"),
     )
     page = opened(browser, campaign.link.text)
-    encode = "const { encodeRow } = await load('inputs'); return given[1].map((row) => Array.from(encodeRow(row, given[0])));"
+    encode = (
+        "const { encodeRow } = await load('inputs'); return given[1].map((row) =>"
+        " Array.from(encodeRow(row, given[0])));"
+    )
     frame = [
         {"age": "52.5", "work": "office"},
         {"age": "", "work": ""},

@@ -238,7 +238,10 @@ class Postgres:
         return f"postgresql+psycopg://privet:privet@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:
-        words = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.folder} -c max_connections=60"
+        words = (
+            f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.folder}"
+            " -c max_connections=60"
+        )
         self._control("-l", str(self.folder / "log"), "-o", words, "start")
 
     def stop(self, how: str = "fast") -> None:

@@ -150,9 +150,10 @@ def test_a_killed_worker_loses_nothing_where_nodes_share_no_disk(apart, release,
     found, out = apart
     assert found.count("done") == len({row.cell.key for row in found.rows}) == 2
     notes = diary(room)
-    assert [n["resumed"] for n in notes if n["do"] == "learn"] == [False, True], (
-        "it went on from the checkpoint that had come back"
-    )
+    assert [n["resumed"] for n in notes if n["do"] == "learn"] == [
+        False,
+        True,
+    ], "it went on from the checkpoint that had come back"
     assert len({n["pid"] for n in notes}) >= 2
     assert not any(str(out) in n["folder"] for n in notes), "nobody worked in the asker's folder"
     assert not list(out.glob(".ray-*")) and not list(out.glob("cells/*/release/checkpoint*"))

@@ -115,9 +115,10 @@ def test_curves_over_the_dial_have_every_figure_and_every_budget():
     }
     leak = found["beard: worst attacker"]
     assert [budget for budget, _ in leak.lines["TIPRDC"]] == [0.0, 0.9] and leak.dial == "budget"
-    assert [round(figure.value, 3) for _, figure in leak.lines["TIPRDC"]] == [0.905, 0.805], (
-        "means over seeds"
-    )
+    assert [round(figure.value, 3) for _, figure in leak.lines["TIPRDC"]] == [
+        0.905,
+        0.805,
+    ], "means over seeds"
     assert leak.raw is not None and leak.raw.value == 0.93
     picture = str(curve_plot(leak, {"TIPRDC": Style("TIPRDC", 0)}))
     assert (

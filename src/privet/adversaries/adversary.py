@@ -19,8 +19,8 @@ from privet.adversaries.released import Released, View
 from privet.data.dataset import Array, Attribute
 from privet.evidence.leakage import auc
 
+# Is called with the share of the work that is done, from 0 to 1.
 Tick = Callable[[float], None]
-"""Is called with the share of the work that is done, from 0 to 1."""
 
 
 def silent(_share: float) -> None:

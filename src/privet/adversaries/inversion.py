@@ -31,8 +31,8 @@ from privet.nets.device import pick
 from privet.release.foreign import from_onnx
 from privet.release.release import Release
 
+# Texts to vectors, (n, d).
 Embedding = Callable[[Sequence[str]], Array]
-"""Texts to vectors, (n, d)."""
 
 # Hidden units of the heads that are tried; 0 is logistic regression.
 HEADS = (0, 256)

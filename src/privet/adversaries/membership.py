@@ -45,8 +45,8 @@ NEAREST = (1, 5)
 # Non-members to learn from, to choose on and to count on; members are dealt out to go with them.
 SIDES = ("attack", "select", "test")
 
+# Vectors (n, d) to the log-odds (n,) that each is of a member.
 LogOdds = Callable[[Tensor], Array]
-"""Vectors (n, d) to the log-odds (n,) that each is of a member."""
 
 
 class Group(NamedTuple):

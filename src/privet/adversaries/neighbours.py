@@ -17,8 +17,8 @@ from privet.data.dataset import Array, Attribute
 # Distances held in memory at a time.
 AT_ONCE = 1 << 22
 
+# Vectors (n, d) and k to the rows (n, k) of those closest to each, the closest first.
 Search = Callable[[Tensor, int], Tensor]
-"""Vectors (n, d) and k to the rows (n, k) of those closest to each, the closest first."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,8 +31,8 @@ FEWEST_PEOPLE = 10
 # Steps in which the best single picture is looked for.
 PICTURE_STEPS = 50
 
+# Released records to records as the schema encodes them.
 Rebuild = Callable[[Tensor], Tensor]
-"""Released records to records as the schema encodes them."""
 
 
 @dataclass(frozen=True)

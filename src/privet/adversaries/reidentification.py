@@ -48,8 +48,8 @@ BATCH = 128
 STEPS = 400
 RATE = 3e-3
 
+# Vectors (n, d) to features f (n, k) and b (n,).
 Likeness = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""Vectors (n, d) to features f (n, k) and b (n,)."""
 
 
 @dataclass(frozen=True)

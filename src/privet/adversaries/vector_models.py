@@ -29,10 +29,10 @@ from privet.adversaries.released import Released
 from privet.adversaries.whitening import Transform, unchanged, whitening
 from privet.data.dataset import Array, Attribute
 
+# Vectors (n, d) to probabilities (n, classes), or to numbers (n,).
 Predict = Callable[[Tensor], Array]
-"""Vectors (n, d) to probabilities (n, classes), or to numbers (n,)."""
+# Vectors (n, d) to rows (n, columns), as scikit-learn takes them.
 Features = Callable[[Tensor], Array]
-"""Vectors (n, d) to rows (n, columns), as scikit-learn takes them."""
 
 
 @dataclass(frozen=True, kw_only=True)

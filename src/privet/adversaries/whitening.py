@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+# From vectors (n, d) to vectors (n, d).
 Transform = Callable[[Tensor], Tensor]
-"""From vectors (n, d) to vectors (n, d)."""
 
 # A direction whose variance, relative to the largest, is below this is rounding in float32.
 ROUNDING = 1e-10

@@ -17,8 +17,8 @@ from privet.evidence.figures import Direction, Figure, Finding, Group, Reading, 
 from privet.evidence.groups import by_group, risk
 from privet.evidence.predictions import evidence_of, guesses_of, highest_of, judge
 
+# What is seen of *attack*, *select* and *test*.
 Parts = Mapping[str, Released]
-"""What is seen of *attack*, *select* and *test*."""
 
 # Most values of an attribute that makes groups, and most attributes that groups are shown of: those
 # between whose values the attack differs most.

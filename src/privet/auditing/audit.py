@@ -110,10 +110,10 @@ def audit(
     return _Audit(*given).run(rebuild, raw, raw_from, texts)
 
 
+# Adversaries by attribute and source.
 Plans = dict[tuple[str, Source], Sequence[Adversary]]
-"""Adversaries by attribute and source."""
+# The best model of each task, by source.
 Models = dict[str, dict[Source, AttackResult]]
-"""The best model of each task, by source."""
 
 
 class _Job(NamedTuple):

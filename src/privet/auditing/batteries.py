@@ -31,6 +31,17 @@ from privet.data.dataset import Attribute
 class Battery:
     """A set of attackers for `privet.audit`. Anyone can build one, or extend one of Privet's.
 
+    Parameters:
+        adversaries: Read private attributes and tasks; those that suit the released records are
+            used.
+        scouts: Read every attribute that nobody declared, all at once.
+        decoders: Rebuild records from released ones.
+        averages: How many releases of one record to average, where releases are noisy.
+        reread: Whether to attack rebuilt pictures as well.
+        people: Whether to find people again, and whether they were learned from.
+        estimates: Whether to estimate what released records tell of the records themselves.
+        name: What audits call it.
+
     >>> from privet.adversaries.linear import Logistic
     >>> mine = Battery((Logistic(),), name="only logistic")
     >>> len(BATTERIES["quick"].plus(Logistic(strengths=(1.0,))).adversaries)
@@ -38,21 +49,13 @@ class Battery:
     """
 
     adversaries: tuple[Adversary, ...]
-    """Read private attributes and tasks; those that suit the released records are used."""
     scouts: tuple[MLP, ...] = ()
-    """Read every attribute that nobody declared, all at once."""
     decoders: tuple[ReversedExtractor | Rebuilder, ...] = ()
-    """Rebuild records from released ones."""
     averages: tuple[int, ...] = ()
-    """How many releases of one record to average, where releases are noisy."""
     reread: bool = True
-    """Whether to attack rebuilt pictures as well."""
     people: bool = True
-    """Whether to find people again, and whether they were learned from."""
     estimates: bool = False
-    """Whether to estimate what released records tell of the records themselves."""
     name: str = "custom"
-    """What audits call it."""
 
     def against(self, view: View, attribute: Attribute) -> Sequence[Adversary]:
         """The adversaries that can read this attribute from records of this form."""
@@ -77,6 +80,9 @@ def find_battery(battery: str | Battery) -> Battery:
     return replace(BATTERIES[battery], name=battery).plus(*outside)
 
 
+# quick: seconds to a minute on two cores; lean: the kinds that win most often and nothing else, to
+# compare many releases on a GPU; standard: the published sizes; strong: everything, tuned, for a
+# GPU or for patience.
 BATTERIES: dict[str, Battery] = {
     "quick": Battery(
         (
@@ -164,6 +170,3 @@ BATTERIES: dict[str, Battery] = {
         name="strong",
     ),
 }
-"""quick: seconds to a minute on two cores; lean: the kinds that win most often and nothing else, to
-compare many releases on a GPU; standard: the published sizes; strong: everything, tuned, for a GPU
-or for patience."""

@@ -30,10 +30,14 @@ def limitations(
         else "nor undeclared ones."
     )
     sentences = [
-        f"{adversaries} kinds of attacker were tried. A stronger one may read more: "
-        "these figures bound the leak from below, not from above.",
-        "The figures hold for people like those in the test part of this data set, not for anyone "
-        "else.",
+        (
+            f"{adversaries} kinds of attacker were tried. A stronger one may read more: "
+            "these figures bound the leak from below, not from above."
+        ),
+        (
+            "The figures hold for people like those in the test part of this data set, not for"
+            " anyone else."
+        ),
         f"Attributes that are not labelled in this data set were not looked for; {undeclared}",
     ]
     if not battery.people:

@@ -48,9 +48,11 @@ def extra(why: str) -> Iterator[None]:
 
 
 @campaign_app.command(
-    epilog="Example:  privet campaign create hedge --title 'Smiles' "
-    "--purpose 'To learn what a smile looks like.' --who 'Lab X, x@example.org' "
-    "--label smiling=yes,no --token privet-collector/operator.token --out smiles"
+    epilog=(
+        "Example:  privet campaign create hedge --title 'Smiles' "
+        "--purpose 'To learn what a smile looks like.' --who 'Lab X, x@example.org' "
+        "--label smiling=yes,no --token privet-collector/operator.token --out smiles"
+    )
 )
 def create(
     release: Annotated[Path, typer.Argument(help="Folder of the release")],
@@ -132,8 +134,10 @@ def create(
 
 @campaign_app.command(
     "decoder",
-    epilog="Example:  privet campaign decoder hedge --data portraits --out decoder.onnx    "
-    "then  privet campaign create hedge --decoder decoder.onnx ...",
+    epilog=(
+        "Example:  privet campaign decoder hedge --data portraits --out decoder.onnx    "
+        "then  privet campaign create hedge --decoder decoder.onnx ..."
+    ),
 )
 def decoder_(
     release: Annotated[Path, typer.Argument(help="Folder of a release of pictures")],

@@ -184,6 +184,8 @@ def mount(app: typer.Typer) -> None:
         withdraw
     )
     app.command(
-        epilog="Example:  privet task --data smiles-data/export.parquet --label smiling "
-        "--out smiles-model"
+        epilog=(
+            "Example:  privet task --data smiles-data/export.parquet --label smiling "
+            "--out smiles-model"
+        )
     )(task)

@@ -47,7 +47,8 @@ def export(
 
     if not int8:
         raise PrivetError(
-            f"The float graph is {release / 'release.onnx'} already: add --int8 for one in eight bits."
+            f"The float graph is {release / 'release.onnx'} already: add --int8 for one in eight"
+            " bits."
         )
     tasks = [word.strip() for word in utility.split(",") if word.strip()]
     command = shlex.join(["privet", *sys.argv[1:]])
@@ -77,5 +78,8 @@ def export(
 
 def mount(app: typer.Typer) -> None:
     app.command(
-        epilog="Example:  privet export hedge --int8 --data portraits --utility smiling --out hedge-int8"
+        epilog=(
+            "Example:  privet export hedge --int8 --data portraits --utility smiling --out"
+            " hedge-int8"
+        )
     )(export)

@@ -54,8 +54,10 @@ Epochs = Annotated[int | None, typer.Option("--epochs", help="How often each tex
 
 
 @lm_app.command(
-    epilog="Example:  privet lm train --data blogs.parquet --regularizer adversarial --weight 1 "
-    "--out model"
+    epilog=(
+        "Example:  privet lm train --data blogs.parquet --regularizer adversarial --weight 1 "
+        "--out model"
+    )
 )
 def train(
     data: Data,
@@ -120,8 +122,10 @@ def train(
 
 
 @lm_app.command(
-    epilog="Example:  privet lm audit --data blogs.parquet --regularizer adversarial:1 "
-    "--regularizer triplet:1 --authors 80 --out a"
+    epilog=(
+        "Example:  privet lm audit --data blogs.parquet --regularizer adversarial:1 "
+        "--regularizer triplet:1 --authors 80 --out a"
+    )
 )
 def audit(
     data: Data,

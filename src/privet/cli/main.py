@@ -17,7 +17,7 @@ from privet.cli.export import mount as mount_export
 from privet.cli.language import lm_app
 from privet.cli.words import mount as mount_words
 from privet.core.errors import PrivetError, missing_package
-from privet.core.names import names
+from privet.core.settings import names
 
 # Threads that wait by spinning cost a factor of ten where another program wants the same cores.
 # Read when torch is loaded.
@@ -28,15 +28,18 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="Learn releases that hide private attributes, attack them, and see in plain numbers what is left.",
+    help=(
+        "Learn releases that hide private attributes, attack them, and see in plain numbers what is"
+        " left."
+    ),
 )
 data_app = typer.Typer(
     no_args_is_help=True, help="Look at data before anything is learned from it."
 )
 app.add_typer(data_app, name="data")
 
+# Results go to standard output; progress and errors to standard error.
 out = Console(soft_wrap=True, highlight=False)
-"""Results go to standard output; progress and errors to standard error."""
 
 Data = Annotated[
     str,
@@ -101,7 +104,10 @@ def list_methods() -> None:
 
 
 @app.command(
-    epilog="Example:  privet learn tiprdc --data portraits --private beard --budget 0.9 --set width=0.25 --out hedge"
+    epilog=(
+        "Example:  privet learn tiprdc --data portraits --private beard --budget 0.9 --set"
+        " width=0.25 --out tiprdc"
+    )
 )
 def learn(
     method: Annotated[
@@ -163,21 +169,27 @@ def learn(
             return
     again = shlex.join(["--data", data, *(["--schema", str(schema)] if schema else [])])
     out.print(
-        f"The release is in {folder}. Attack it:  privet audit {folder} {again} --utility TASK --out {folder}-audit",
+        f"The release is in {folder}. Attack it:  privet audit {folder} {again} --utility TASK"
+        f" --out {folder}-audit",
         markup=False,
     )
 
 
 @app.command(
-    epilog="Examples:  privet audit hedge --data portraits --utility smiling --out hedge-audit    "
-    "privet audit theirs.onnx --data photos/ --private gender --out a    "
-    "privet audit released.parquet --private gender --utility smiling --out a"
+    epilog=(
+        "Examples:  privet audit hedge --data portraits --utility smiling --out hedge-audit    "
+        "privet audit theirs.onnx --data photos/ --private gender --out a    "
+        "privet audit released.parquet --private gender --utility smiling --out a"
+    )
 )
 def audit(
     release: Annotated[
         Path,
         typer.Argument(
-            help="Folder of a release, an ONNX file, or a parquet file of released records with labels"
+            help=(
+                "Folder of a release, an ONNX file, or a parquet file of released records with"
+                " labels"
+            )
         ),
     ],
     folder: Out,
@@ -233,18 +245,18 @@ def audit(
         device=device,
     )
     for reading in result.readings:
-        out.print(
-            f"{reading.attribute}: {sentence(reading, records(result))} {headline(result, reading)}".rstrip(),
-            markup=False,
-        )
+        line = f"{sentence(reading, records(result))} {headline(result, reading)}".rstrip()
+        out.print(f"{reading.attribute}: {line}", markup=False)
     for line in inversion_sentences(result.rebuilt):
         out.print(line, markup=False)
     out.print(f"The report:  {folder / 'report.html'}", markup=False)
 
 
 @app.command(
-    epilog="Examples:  privet certify hedge --data portraits    "
-    "privet certify hedge --data portraits --target 0.58 --utility smiling --out hedge58"
+    epilog=(
+        "Examples:  privet certify hedge --data portraits    "
+        "privet certify hedge --data portraits --target 0.58 --utility smiling --out hedge58"
+    )
 )
 def certify(
     release: Annotated[
@@ -311,7 +323,10 @@ def gate(
         list[str] | None,
         typer.Option(
             metavar="A=LIMIT",
-            help="Most balanced accuracy (of a number: variance explained) of the worst adversary, upper end; repeatable",
+            help=(
+                "Most balanced accuracy (of a number: variance explained) of the worst adversary,"
+                " upper end; repeatable"
+            ),
         ),
     ] = None,
     min_utility: Annotated[
@@ -347,8 +362,10 @@ def gate(
 
 
 @app.command(
-    epilog="Examples:  privet compare --data adult.parquet --private sex --utility income --methods hedge,leace --out c    "
-    "privet compare --recipe tiprdc-figure-6 --size small --out c"
+    epilog=(
+        "Examples:  privet compare --data adult.parquet --private sex --utility income --methods"
+        " hedge,leace --out c    privet compare --recipe tiprdc-figure-6 --size small --out c"
+    )
 )
 def compare(
     folder: Out,
@@ -490,7 +507,8 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.stderr.write(
-            "privet: stopped. If it was learning, the same command with --resume goes on from the last checkpoint.\n"
+            "privet: stopped. If it was learning, the same command with --resume goes on from the"
+            " last checkpoint.\n"
         )
         sys.exit(130)
 

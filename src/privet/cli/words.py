@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from privet.core.errors import PrivetError
-from privet.core.names import names
+from privet.core.settings import names
 
 out = Console(soft_wrap=True, highlight=False)
 
@@ -182,8 +182,10 @@ def _numbers(text: str) -> list[float]:
 def mount(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
     examples: dict[Callable[..., None], str] = {
-        words: "words mails.parquet --vectors glove100.parquet --epsilon 10 --out private.parquet "
-        "--stats stats",
+        words: (
+            "words mails.parquet --vectors glove100.parquet --epsilon 10 --out private.parquet "
+            "--stats stats"
+        ),
         embed: "embed mails.parquet --vectors glove100.parquet --out vectors.parquet",
         invert: "invert vectors.parquet --release erased --private gender --out attacked",
     }

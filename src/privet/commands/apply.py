@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from privet.core.names import names
+from privet.core.settings import names
 from privet.release.apply import apply as release_files
 
 

@@ -10,7 +10,7 @@ from privet.auditing.audit import audit as attack
 from privet.auditing.batteries import Battery, find_battery
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder, write_text
-from privet.core.names import names
+from privet.core.settings import names
 from privet.data.dataset import Array, Dataset
 from privet.data.schema_file import read_layout
 from privet.data.sources import load

@@ -9,7 +9,7 @@ from pathlib import Path
 from privet.auditing.certify import certify as certified
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder, write_text
-from privet.core.names import names
+from privet.core.settings import names
 from privet.data.dataset import Dataset
 from privet.data.sources import load
 from privet.evidence.certificate.values import Certification

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder
-from privet.core.names import names
 from privet.core.progress import console
+from privet.core.settings import names
 from privet.data.dataset import Dataset
 from privet.data.schema import TableSchema
 from privet.data.sources import load

@@ -37,9 +37,7 @@ def read(kind: Any, value: Any, where: str) -> Any:
         inner = next(arg for arg in args if arg is not type(None))
         return None if value is None else read(inner, value, where)
     if origin is Literal:
-        if value not in args:
-            raise TypeError(f"{where} is {value!r:.40}")
-        return value
+        return _one_of(args, value, where)
     if origin is tuple:
         items = enumerate(_expect(list, value, where))
         return tuple(read(args[0], item, f"{where}[{i}]") for i, item in items)
@@ -69,6 +67,12 @@ def _read_dataclass(kind: Any, entries: dict[str, Any], where: str) -> Any:
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
+
+
+def _one_of(values: tuple[Any, ...], value: Any, where: str) -> Any:
+    if value not in values:
+        raise TypeError(f"{where} is {value!r:.40}")
+    return value
 
 
 def _expect(kind: Any, value: Any, where: str) -> Any:

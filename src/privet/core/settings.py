@@ -1,8 +1,11 @@
-"""Settings as people write them: `key=value` words for the fields of a dataclass."""
+"""Settings as people write them: `key=value` words for the fields of a dataclass, what a class's
+docstring says about its fields, and lists of names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -40,3 +43,38 @@ def _typed(key: str, value: str, kind: str) -> Any:
         return {"int": int, "float": float}.get(kind, str)(value)
     except (ValueError, KeyError):
         raise PrivetError(f"The setting {key} takes {_KINDS[kind]}, not '{value}'.") from None
+
+
+def field_docs(kind: type) -> dict[str, str]:
+    """The text of each entry under `Parameters:`, on one line.
+
+    >>> class Point:
+    ...     \"\"\"A place.
+    ...
+    ...     Parameters:
+    ...         x, y: From the corner,
+    ...             in pixels.
+    ...     \"\"\"
+    >>> field_docs(Point)
+    {'x': 'From the corner, in pixels.', 'y': 'From the corner, in pixels.'}
+    """
+    section = re.search(
+        r"^Parameters:\n((?:    .*\n?|\n)+)", inspect.cleandoc(kind.__doc__ or ""), re.MULTILINE
+    )
+    if section is None:
+        return {}
+    entries = re.findall(r"^    (\w[\w, ]*): (.*(?:\n     .*)*)", section[1], re.MULTILINE)
+    return {
+        name.strip(): " ".join(text.split()) for names, text in entries for name in names.split(",")
+    }
+
+
+def names(words: str | Iterable[str]) -> list[str]:
+    """The names in `words`.
+
+    >>> names("sex, race"), names(["sex"]), names("")
+    (['sex', 'race'], ['sex'], [])
+    """
+    if isinstance(words, str):
+        return [word.strip() for word in words.split(",") if word.strip()]
+    return list(words)

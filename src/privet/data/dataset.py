@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from privet.core.errors import PrivetError, unknown
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 from privet.evidence.attribute import Attribute, Kind
 
 __all__ = ["PARTS", "Array", "Attribute", "Dataset", "Kind", "Modality", "Splits"]

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import xlogy
 
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 from privet.evidence.bayes import tpr_at
 from privet.evidence.calibration import calibrated
 from privet.evidence.figures import Direction, Figure

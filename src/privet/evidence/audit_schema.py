@@ -12,7 +12,7 @@ import types
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from privet.core.field_docs import field_docs
+from privet.core.settings import field_docs
 from privet.evidence.figures import VERSION, Audit
 
 PLAIN: dict[Any, dict[str, Any]] = {

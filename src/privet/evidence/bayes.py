@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 from privet.evidence.leakage import accuracy, as_codes, chance, confusion
 
 Labels = npt.ArrayLike

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 
 
 def calibrated(truth_select: Array, answers_select: Array, answers: Array) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 
 # PSNR of equal pictures, which would be infinite, and the highest there is.
 CAP = 100.0

@@ -26,7 +26,7 @@ from itertools import combinations
 import numpy as np
 from scipy.sparse import csr_array
 
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 from privet.evidence.figures import Fairness, Figure, Group
 from privet.evidence.leakage import accuracy_figure
 from privet.evidence.person_intervals import affordable, best_of, by_content, draw, ends

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 from privet.evidence.attribute import Attribute
 from privet.evidence.figures import Direction, Figure, Group, Risk
 from privet.evidence.intervals import clopper_pearson

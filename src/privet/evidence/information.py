@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.spatial import cKDTree
 from scipy.special import digamma
 
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 from privet.evidence.leakage import as_codes, as_probabilities
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 
 
 class Interval(NamedTuple):

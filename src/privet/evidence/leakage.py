@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 from privet.evidence.figures import Figure
 from privet.evidence.intervals import balanced_interval, clopper_pearson
 from privet.evidence.person_intervals import accuracy_over_people, balanced_over_people

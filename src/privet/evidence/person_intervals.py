@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm, t
 
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 from privet.evidence.intervals import Interval
 
 # People drawn in one go: what fits a cache, whatever the number of draws.

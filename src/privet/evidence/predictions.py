@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from privet.core.errors import PrivetError
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 from privet.evidence.attack_details import of_classes
 from privet.evidence.attribute import Attribute
 from privet.evidence.figures import Direction, Figure

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import t
 
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 from privet.evidence.figures import Direction, Figure
 from privet.evidence.intervals import Interval
 from privet.evidence.person_intervals import bootstrap_people

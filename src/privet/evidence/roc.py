@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 from privet.evidence.intervals import Interval
 from privet.evidence.person_intervals import affordable, by_content, draw, ends
 

@@ -33,7 +33,6 @@ from torch import Tensor, nn
 from privet.core.errors import PrivetError, refuse
 from privet.core.progress import console
 from privet.data.dataset import Array, Attribute, Dataset
-from privet.evidence.certificate.sampling import balanced_slack
 from privet.methods.method import Method, Problem, at_least, ranges_of
 from privet.nets.code import Code
 from privet.train.distributed import everyone, everyones
@@ -100,8 +99,10 @@ class CertifiedMethod(Method):
         refuse(
             (
                 not 0 < self.target < 1,
-                f"The target of {self.name} is a share between 0 and 1, such as 0.58, not "
-                f"{self.target}.",
+                (
+                    f"The target of {self.name} is a share between 0 and 1, such as 0.58, not "
+                    f"{self.target}."
+                ),
             ),
             (
                 not 0 < self.confidence < 1,
@@ -130,6 +131,8 @@ class CertifiedMethod(Method):
 
     def allowed_success(self, problem: Problem, attribute: Attribute) -> float:
         """Success that the target leaves on the sample, after the slack of the people of *test*."""
+        from privet.evidence.certificate.sampling import balanced_slack
+
         people = people_per_value(problem.data.part("test"), attribute)
         slack = balanced_slack(people, 1 - self.confidence) if people else 0.0
         return max(self.target - slack - self.margin, 1 / attribute.classes + 0.002)

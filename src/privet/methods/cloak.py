@@ -127,13 +127,17 @@ class Cloak(Method):
         refuse(
             (
                 not 0 <= self.suppression < 1,
-                "The suppression of cloak is a share from 0 to below 1, such as 0.9, not "
-                f"{self.suppression:g}.",
+                (
+                    "The suppression of cloak is a share from 0 to below 1, such as 0.9, not "
+                    f"{self.suppression:g}."
+                ),
             ),
             (
                 not 0 < self.floor < self.most,
-                f"Cloak's noise lies between floor and most, and {self.floor:g} is not below "
-                f"{self.most:g} or not above 0.",
+                (
+                    f"Cloak's noise lies between floor and most, and {self.floor:g} is not below "
+                    f"{self.most:g} or not above 0."
+                ),
             ),
         )
 

@@ -63,6 +63,7 @@ class Collaborative(Method):
     here first.
 
     Parameters:
+        models: Models from `with_models`, with their cards, by attribute; not part of the settings.
         alpha: Weight of privacy: 0 only keeps the services' answers, 1 only blinds the privacy
             model.
         stochastic: Whether the sanitizer gets noise beside the record, fresh for every release.
@@ -115,7 +116,6 @@ class Collaborative(Method):
     sweep = (0.1, 0.5, 0.9, 0.99)
     ranges = ranges_of(alpha=(0, 1), service=at_least(0.01), moves=at_least(1))
     models = cast(Mapping[str, tuple[Model, Card]], MappingProxyType({}))
-    """Models from `with_models`, with their cards, by attribute; not part of the settings."""
     __sklearn_clone__ = copy.copy
 
     def with_models(

@@ -152,13 +152,17 @@ class GAP(Method):
             ),
             (
                 self.distortion and self.distance == "ssim",
-                "A budget is kept by scaling what is changed, for which distance must be l1 or l2; "
-                "with ssim, set the penalty.",
+                (
+                    "A budget is kept by scaling what is changed, for which distance must be l1 or"
+                    " l2; with ssim, set the penalty."
+                ),
             ),
             (
                 self.sampled and self.channel == "shift",
-                "A shift moves numbers and draws none: leave out sampled, or take "
-                "channel=autoencoder.",
+                (
+                    "A shift moves numbers and draws none: leave out sampled, or take "
+                    "channel=autoencoder."
+                ),
             ),
         )
 
@@ -174,8 +178,10 @@ class GAP(Method):
         refuse(
             (
                 self.distance == "ssim" and data.modality != "image",
-                f"SSIM compares pictures, and these are {data.modality} records: set distance=l1 "
-                "or l2.",
+                (
+                    f"SSIM compares pictures, and these are {data.modality} records: set"
+                    " distance=l1 or l2."
+                ),
             ),
             (
                 self.sampled and data.modality != "table",

@@ -22,8 +22,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.data.dataset import Array, Attribute
-from privet.evidence.certificate.gaussian import smallest_sigma
-from privet.evidence.certificate.smoothing import Draws
 from privet.methods.certified import (
     HELD_OUT,
     CertifiedMethod,
@@ -105,6 +103,10 @@ class Hedge(CertifiedMethod):
         attribute: Attribute,
         people: Sequence[int],
     ) -> float | None:
+        # Only the end of learning needs these.
+        from privet.evidence.certificate.gaussian import smallest_sigma
+        from privet.evidence.certificate.smoothing import Draws
+
         return smallest_sigma(
             codes,
             labels,

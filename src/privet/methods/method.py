@@ -18,9 +18,7 @@ import torch
 from torch import nn
 
 from privet.core.errors import PrivetError, refuse, unknown
-from privet.core.field_docs import field_docs
-from privet.core.names import names
-from privet.core.settings import settings_from_words
+from privet.core.settings import field_docs, names, settings_from_words
 from privet.core.version import __version__
 from privet.data.dataset import PARTS, Attribute, Dataset, Modality
 from privet.data.schema import SHARED, Schema, learn_schema
@@ -228,13 +226,17 @@ class Method(ABC):
             (not private, "Name at least one private attribute, for example  --private beard."),
             (
                 both,
-                f"'{min(both, default='')}' is named both private and a task: a release cannot "
-                "hide it and keep it readable.",
+                (
+                    f"'{min(both, default='')}' is named both private and a task: a release cannot "
+                    "hide it and keep it readable."
+                ),
             ),
             (
                 self.tasks == "none" and utility,
-                f"The method {self.name} learns without knowing a task: give --utility to  "
-                "privet audit  instead.",
+                (
+                    f"The method {self.name} learns without knowing a task: give --utility to  "
+                    "privet audit  instead."
+                ),
             ),
             (
                 self.tasks == "needed" and not utility,

@@ -11,10 +11,10 @@ from typing import Any
 
 from privet.core.errors import PrivetError, missing_extra
 
+# Seconds for a cluster to answer; Ray itself would wait for minutes.
 PATIENCE = 30.0
-"""Seconds for a cluster to answer; Ray itself would wait for minutes."""
+# Seconds for something to answer at the address at all.
 KNOCK = 5.0
-"""Seconds for something to answer at the address at all."""
 
 
 @contextmanager
@@ -51,7 +51,8 @@ def _reach(ray: Any, address: str) -> None:
             socket.create_connection((host, int(port)), timeout=KNOCK).close()
         except OSError:
             raise PrivetError(
-                f"Nobody answers at {address}: start a cluster there with  ray start --head, or correct --ray."
+                f"Nobody answers at {address}: start a cluster there with  ray start --head, or"
+                " correct --ray."
             ) from None
     # A cluster whose nodes have loopback addresses, as in tests, is not found by the address that
     # the machine has outside.
@@ -70,11 +71,13 @@ def _reach(ray: Any, address: str) -> None:
     thread.join(PATIENCE)
     if thread.is_alive():
         raise PrivetError(
-            f"Something answers at {address}, but not as a Ray cluster of version {ray.__version__} does."
+            f"Something answers at {address}, but not as a Ray cluster of version {ray.__version__}"
+            " does."
         )
     if failed and address == "auto":
         raise PrivetError(
-            "There is no Ray cluster on this machine: start one with  ray start --head, or give --ray HOST:PORT."
+            "There is no Ray cluster on this machine: start one with  ray start --head, or give"
+            " --ray HOST:PORT."
         ) from None
     if failed:
         said = (

@@ -30,13 +30,13 @@ from privet.scale.cluster import connected
 from privet.scale.ray_cells import files
 from privet.scale.row_ranges import chunks_within
 
+# Most chunks of a range: a task has them in memory at once.
 CHUNKS = 8
-"""Most chunks of a range: a task has them in memory at once."""
+# Ranges that there are at least for every core, where there are chunks enough: the last one to
+# finish is not waited for long.
 PER_CORE = 4
-"""Ranges that there are at least for every core, where there are chunks enough: the last one to
-finish is not waited for long."""
+# Releases that a process keeps loaded.
 LOADED = 4
-"""Releases that a process keeps loaded."""
 
 
 def spread(
@@ -126,7 +126,8 @@ def _chunks(
     path = Path(words["path"])
     if not path.is_file() or path.stat().st_size != words["bytes"]:
         raise PrivetError(
-            f"{socket.gethostname()} does not have the same {path}: put it on a disk that all nodes see."
+            f"{socket.gethostname()} does not have the same {path}: put it on a disk that all nodes"
+            " see."
         )
     yield from chunks_within(
         release.schema, path, words["keep"], words["column"], words["rows"], within

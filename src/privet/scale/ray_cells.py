@@ -1,12 +1,12 @@
 """A crew of `privet compare` whose workers are tasks of a Ray cluster: one cell, learned or
 attacked, per task.
 
-The scheduler, the states and the folders are those of studies/scheduler.py; only where the work is done
-is another matter. A task that finds the comparison's folder on its own disk, because the cluster
-shares it, works there. One that does not gets the cell's files through Ray's object store and sends
-them back as they appear: the checkpoint now and then while it learns, everything at the end. Either
-way a worker that is killed loses what it did since its last checkpoint, and the scheduler gives the
-cell to another.
+The scheduler, the states and the folders are those of studies/scheduler.py; only where the work is
+done is another matter. A task that finds the comparison's folder on its own disk, because the
+cluster shares it, works there. One that does not gets the cell's files through Ray's object store
+and sends them back as they appear: the checkpoint now and then while it learns, everything at the
+end. Either way a worker that is killed loses what it did since its last checkpoint, and the
+scheduler gives the cell to another.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from privet.studies.cells import Cell
 from privet.studies.scheduler import Events, Job, StartWorker, WorkerProcess, count
 from privet.train.checkpoint import CHECKPOINT
 
+# What a task does, by its name, so that nothing but words and files travels.
 WORK = "privet.studies.worker:do"
-"""What a task does, by its name, so that nothing but words and files travels."""
 RELEASE_CHECKPOINT = f"release/{CHECKPOINT}"
+# Files that say that others are there; written after them.
 LAST = ("learned.json", "done.json")
-"""Files that say that others are there; written after them."""
+# Seconds between two checkpoints sent.
 EVERY = 30.0
-"""Seconds between two checkpoints sent."""
+# Most of the time that sending them may take, where they are large.
 SHARE = 0.05
-"""Most of the time that sending them may take, where they are large."""
+# Seconds for an answer to get through.
 THROUGH = 1.0
-"""Seconds for an answer to get through."""
+# Seconds between two looks at whether there is something to send.
 LOOK = 0.2
-"""Seconds between two looks at whether there is something to send."""
 
 
 @contextmanager
@@ -62,7 +62,8 @@ def crew(address: str | None, workers: int | None = None, device: str = "auto") 
         most = int(has.get("GPU" if needs["num_gpus"] else "CPU", 0))
         if not most:
             raise PrivetError(
-                f"The Ray cluster has no {'GPU' if needs['num_gpus'] else 'CPU'} to work on; choose another --device."
+                f"The Ray cluster has no {'GPU' if needs['num_gpus'] else 'CPU'} to work on; choose"
+                " another --device."
             )
         task = ray.remote(perform).options(num_returns="streaming", max_retries=0, **needs)
         with _token() as token:
@@ -267,7 +268,8 @@ def _same_data(cell: Cell, do: str) -> None:
     )
     if read_once(source).fingerprint != wanted:
         raise PrivetError(
-            f"{source.spec} holds other data on {socket.gethostname()} than where the comparison was begun."
+            f"{source.spec} holds other data on {socket.gethostname()} than where the comparison"
+            " was begun."
         )
 
 

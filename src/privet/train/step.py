@@ -2,8 +2,8 @@
 the pace the machine allows.
 
 On a CPU it is called as it stands. A GPU is told once: the move is recorded as a CUDA graph after a
-few steps and replayed with other records (cuda_graph.py), and where the whole phase is much work, the
-objective is first compiled, which joins the many small passes over memory between the products.
+few steps and replayed with other records (cuda_graph.py), and where the whole phase is much work,
+the objective is first compiled, which joins the many small passes over memory between the products.
 Either needs a move that computes the same for every batch, and the method says whether it does
 (`Phase.steady`): everything that changes from round to round is then a tensor on the device.
 

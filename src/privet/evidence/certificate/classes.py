@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 
 
 def jointly(

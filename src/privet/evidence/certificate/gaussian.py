@@ -45,7 +45,7 @@ from typing import Any, Literal
 import numpy as np
 
 from privet.core.errors import PrivetError, unknown
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 from privet.evidence.certificate.sampling import (
     Sample,
     balanced_slack,

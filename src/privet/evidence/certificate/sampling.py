@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privet.core.errors import PrivetError
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 
 # Most points of a grid.
 GRID = 1 << 22

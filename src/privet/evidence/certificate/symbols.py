@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from privet.core.errors import PrivetError
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 from privet.evidence.certificate.gaussian import Certificate, conclude, too_few
 from privet.evidence.certificate.sampling import Sample, balanced_slack, checked, sampling_margin
 from privet.evidence.certificate.smoothing import Value

@@ -26,7 +26,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import erf
 
 from privet.core.errors import missing_extra
-from privet.evidence.arrays import Array
+from privet.evidence import Array
 
 # Codes of either group in one exact problem: its cost matrix is 32 MB, and it is solved in about a
 # second.

@@ -57,8 +57,10 @@ def create_app(collector: Collector) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        description="Takes records that a release has let through, sealed to their campaign's "
-        "owner, and lets participants take them back.",
+        description=(
+            "Takes records that a release has let through, sealed to their campaign's "
+            "owner, and lets participants take them back."
+        ),
     )
     app.state.collector = collector
     app.include_router(participant_routes.routes, prefix="/v1", tags=["participants"])

@@ -19,12 +19,14 @@ from privet.exchange.owner.task_graph import task_graph
 # From the sum of the trees to answers, by the number of classes.
 ANSWERS = {
     0: "answers = Identity (scores)",
-    2: """
+    2: (
+        """
         yes = Sigmoid (scores)
         one = Constant <value_float = 1.0> ()
         no = Sub (one, yes)
         answers = Concat <axis = 1> (no, yes)
-    """,
+    """
+    ),
 }
 MORE_CLASSES = "answers = Softmax <axis = 1> (scores)"
 

@@ -56,13 +56,17 @@ class Converted(nn.Module):
         refuse(
             (
                 len(inputs) != 1,
-                f"{name} has {len(inputs)} inputs, and a service takes records alone: export it "
-                "with one.",
+                (
+                    f"{name} has {len(inputs)} inputs, and a service takes records alone: export it"
+                    " with one."
+                ),
             ),
             (
                 any(kind.elem_type != onnx.TensorProto.FLOAT for kind in kinds),
-                f"The input of {name} is not float32, and gradients pass through floats only: "
-                "export it with a float input.",
+                (
+                    f"The input of {name} is not float32, and gradients pass through floats only: "
+                    "export it with a float input."
+                ),
             ),
         )
         self.input, self.output = inputs[0].name, graph.output[0].name

@@ -219,18 +219,24 @@ class ProvidedModel(nn.Module):
         refuse(
             (
                 classes != attribute.classes,
-                f"{self.name} knows {classes} classes, and '{attribute.name}' has "
-                f"{attribute.classes}.",
+                (
+                    f"{self.name} knows {classes} classes, and '{attribute.name}' has "
+                    f"{attribute.classes}."
+                ),
             ),
             (
                 sorted(names) != sorted(attribute.values),
-                f"The card of {self.name} names other classes than '{attribute.name}' has "
-                f"({', '.join(attribute.values[:8])}).",
+                (
+                    f"The card of {self.name} names other classes than '{attribute.name}' has "
+                    f"({', '.join(attribute.values[:8])})."
+                ),
             ),
             (
                 self.kind not in ("scores", "probabilities"),
-                f"The card of {self.name} calls its answers '{self.kind}': they are scores or "
-                "probabilities.",
+                (
+                    f"The card of {self.name} calls its answers '{self.kind}': they are scores or "
+                    "probabilities."
+                ),
             ),
         )
         if names != list(attribute.values):
