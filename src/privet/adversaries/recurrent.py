@@ -100,7 +100,8 @@ class TextLSTM(nn.Module):
         states = self.second(self.between(self.first(self.between(x), reverse)), reverse)
         top = states.masked_fill(~where.unsqueeze(2), -1.0).amax(1)
         end = _take(states[:, :, : self.size], length - 1)[:, 0]
-        return self.head(torch.cat([top, end, states[:, 0, self.size :]], dim=1))  # type: ignore[no-any-return]
+        scores: Tensor = self.head(torch.cat([top, end, states[:, 0, self.size :]], dim=1))
+        return scores
 
 
 def _take(x: Tensor, positions: Tensor) -> Tensor:

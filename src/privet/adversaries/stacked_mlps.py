@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -157,7 +157,8 @@ class Stack:
             if dropout:
                 mask = dropout_mask((weight.shape[1], len(x)), kept, generator).to(x.dtype)
                 mask.mul_(scale)
-            h, batch_mean, batch_variance = _Layer.apply(torch.bmm(weight, h), shift, mask, scale)  # type: ignore[no-untyped-call]
+            apply = cast(Any, _Layer.apply)
+            h, batch_mean, batch_variance = apply(torch.bmm(weight, h), shift, mask, scale)
             mean.lerp_(batch_mean, MOMENTUM)
             variance.lerp_(batch_variance, MOMENTUM)
         return torch.baddbmm(layers[-1], layers[depth - 1], h)

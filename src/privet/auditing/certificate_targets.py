@@ -95,4 +95,5 @@ def people_per_value(target: GuessTarget, people: Array) -> list[int]:
     """How many people have each value."""
     present = target.labels >= 0
     pairs = np.unique(np.stack([target.labels[present], people[present]]), axis=1)
-    return np.bincount(pairs[0], minlength=len(target.values)).tolist()  # type: ignore[no-any-return]
+    counts: list[int] = np.bincount(pairs[0], minlength=len(target.values)).tolist()
+    return counts

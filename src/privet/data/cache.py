@@ -63,7 +63,8 @@ def content_of(paths: Sequence[str | Path], progress: bool = False) -> str:
     """SHA-256 that stands for the bytes of the files, in order; read only if one of them has
     changed since it was last asked."""
     try:
-        here, states = Path.cwd(), [(path, os.stat(path)) for path in paths]  # noqa: PTH116 - so many names that a Path for each is slow
+        # So many names that making a Path of each would take longer than asking the disk.
+        here, states = Path.cwd(), [(p, os.stat(p)) for p in paths]  # noqa: PTH116
         places = ((os.path.join(here, path), state) for path, state in states)  # noqa: PTH118
         stamp = digest(
             "".join(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\0" for path, state in places)

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +30,8 @@ def pick(name: str | torch.device = "auto") -> torch.device:
 
 def place(module: nn.Module, device: torch.device) -> nn.Module:
     """The module on the device, in the memory layout that convolutions are fastest in."""
-    return module.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+    placed: nn.Module = cast(Any, module).to(device, memory_format=torch.channels_last)
+    return placed
 
 
 def precision(device: torch.device) -> AbstractContextManager[Any]:
@@ -98,7 +99,8 @@ class SideStream:
     Nothing on a CPU."""
 
     def __init__(self, device: torch.device) -> None:
-        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        stream = cast(Any, torch.cuda.Stream)
+        self._stream = stream(device) if device.type == "cuda" else None
         if self._stream is not None:
             self._stream.wait_stream(torch.cuda.current_stream(device))
 

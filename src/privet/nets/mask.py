@@ -209,7 +209,8 @@ class _Entrance(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         angle = 2 * torch.pi * x.unsqueeze(2) * self.lengths
         waves = torch.cat([x.unsqueeze(2), angle.sin(), angle.cos()], dim=2)
-        return self.first(torch.relu(torch.einsum("bcw,cwe->bce", waves, self.mix)).flatten(1))  # type: ignore[no-any-return]
+        mixed = torch.relu(torch.einsum("bcw,cwe->bce", waves, self.mix))
+        return self.first(mixed.flatten(1))  # type: ignore[no-any-return]
 
 
 def kept(borne: Tensor, groups: Tensor, suppression: float) -> Tensor:

@@ -69,7 +69,8 @@ class Encoder(nn.Module):
             x = layer(x, where)
         x = self.after(x)
         if where is None:
-            return self.head(torch.cat([x.mean(1), x.amax(1)], dim=1))  # type: ignore[no-any-return]
+            pooled = torch.cat([x.mean(1), x.amax(1)], dim=1)
+            return self.head(pooled)  # type: ignore[no-any-return]
         here = where.unsqueeze(2)
         mean = (x * here).sum(1) / here.sum(1)
         top = x.masked_fill(~here, torch.finfo(x.dtype).min).amax(1)

@@ -120,7 +120,8 @@ def first() -> bool:
 
 def everyone(mine: Tensor) -> Tensor:
     """The rows of all processes, in their order."""
-    return mine if size() == 1 else cast(Tensor, _Gathered.apply(mine))  # type: ignore[no-untyped-call]
+    gather = cast(Any, _Gathered.apply)
+    return mine if size() == 1 else cast(Tensor, gather(mine))
 
 
 def everyones(labels: Mapping[str, Tensor]) -> dict[str, Tensor]:
