@@ -49,8 +49,8 @@ class Table1Classifier(NetworkAdversary):
     title: ClassVar[str] = "the sources' classifier (Table 1)"
 
     def takes(self, view: View) -> bool:
-        is_spatial = view.is_map or view.is_series
-        return is_spatial and min(cast(Sequence[int], view.shape[1:])) >= 2
+        sizes = cast(Sequence[int], view.shape[1:])
+        return (view.is_map or view.is_series) and min(sizes) >= 2
 
     def build(self, view: View, outputs: int) -> nn.Module:
         shape = cast(Sequence[int], view.shape)

@@ -96,8 +96,8 @@ def membership(
     )
     raw_figures: dict[str, Figure] = {}
     if raw:
-        identity = Release.identity(release.schema.plain)
-        raw_figures = _attack(identity, groups, device, seed, span(tick, first, 1))[1]
+        release = Release.identity(release.schema.plain)
+        raw_figures = _attack(release, groups, device, seed, span(tick, first, 1))[1]
         if not raw_figures["auc"].is_chance:
             note += (
                 " Raw records, in the form the release takes them, already tell these people apart:"
@@ -238,17 +238,25 @@ def _by_person(odds: Array, group: Group) -> ByPerson:
 def _figures(answers: ByPerson, threshold: float) -> dict[str, Figure]:
     member, odds, people = answers.member, answers.odds, np.arange(len(answers.member))
     guesses = (odds > threshold).astype(np.int64)
-    flagged = "share of members found while 1 % of others are flagged"
     return {
         "auc": _figure(auc_over_people(people, member, odds), len(people), 0.5, "AUC"),
         "balanced_accuracy": balanced_figure(member, guesses, 2, "lower", people),
         "tpr_at_fpr_1_percent": _figure(
-            tpr_over_people(people, member, odds), len(people), 0.01, flagged
+            tpr_over_people(people, member, odds),
+            len(people),
+            0.01,
+            "share of members found while 1 % of others are flagged",
         ),
     }
 
 
 def _figure(estimate: Estimate | None, n: int, chance: float, measure: str) -> Figure:
     assert estimate is not None, "both sides have people"
-    kind = "bootstrap over people 95 %"
-    return Figure(estimate.value, *estimate.interval, n, chance, interval=kind, measure=measure)
+    return Figure(
+        estimate.value,
+        *estimate.interval,
+        n,
+        chance,
+        interval="bootstrap over people 95 %",
+        measure=measure,
+    )

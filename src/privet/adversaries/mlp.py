@@ -42,18 +42,12 @@ class TrainedMLP:
         return self.stack.answers(self.transform(released.vectors()))[0]
 
 
-class _Inputs(NamedTuple):
-    """Vectors that a stack learns from and is judged on."""
+class _Way(NamedTuple):
+    """What the members of one stack share: vectors to learn from and to be judged on, a shape."""
 
     transform: Transform
     draw: Callable[[], Tensor]
     select: Tensor
-
-
-class _Way(NamedTuple):
-    """What the members of one stack share."""
-
-    inputs: _Inputs
     hidden: tuple[int, ...]
     dropout: float
 
@@ -68,7 +62,7 @@ class _Try(NamedTuple):
     place: int
 
     def trained(self) -> TrainedMLP:
-        return TrainedMLP(self.stack.member(self.place), self.way.inputs.transform)
+        return TrainedMLP(self.stack.member(self.place), self.way.transform)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,12 +141,13 @@ class MLP(Adversary):
         """Every shape and dropout on every kind of vector."""
         x = seen.vectors()
         whites = self.whites if x.shape[1] <= LONGEST_WHITENED else (False,)
-        inputs = []
-        for transform in [whitening(x) if white else unchanged for white in whites]:
-            draw = _draw(seen, transform)
-            inputs.append(_Inputs(transform, draw, transform(select.vectors())))
+        inputs = [
+            (transform, _draw(seen, transform), transform(select.vectors()))
+            for transform in [whitening(x) if white else unchanged for white in whites]
+        ]
         shapes = [tuple(scaled(size, self.width) for size in shape) for shape in self.shapes]
-        return [_Way(*one) for one in product(inputs, shapes, self.dropouts)]
+        ways = product(inputs, shapes, self.dropouts)
+        return [_Way(*vectors, hidden, dropout) for vectors, hidden, dropout in ways]
 
     def _train(
         self,
@@ -165,9 +160,9 @@ class MLP(Adversary):
     ) -> list[_Try]:
         """Members of one stack, along so much of a cycle."""
         stack, scores = train_stack(
-            way.inputs.draw,
+            way.draw,
             targets,
-            way.inputs.select,
+            way.select,
             members,
             hidden=way.hidden,
             dropout=way.dropout,

@@ -154,8 +154,8 @@ def _figure(places: Array, k: int) -> Figure:
     n, right = len(places), int((places < k).sum())
     low, high = clopper_pearson(right, n)
     where = "first" if k == 1 else f"among the first {k}"
-    measure = f"share of people found {where}"
-    return Figure(right / n, low, high, n, min(k / n, 1.0), measure=measure)
+    chance = min(k / n, 1.0)
+    return Figure(right / n, low, high, n, chance, measure=f"share of people found {where}")
 
 
 def _pairs(seen: Released, seed: int) -> tuple[Array, Array]:

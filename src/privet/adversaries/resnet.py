@@ -61,8 +61,9 @@ class ResNet(NetworkAdversary):
         picture = self.augment and view.is_map and is_raw_signal(shape)
         front = Jitter(max(1, round(self.reach * min(shape[1:])))) if picture else nn.Identity()
         net = ResNetModule(shape, outputs, self.width, self.dropout)
-        standard = StandardisedInput(shape[0])
-        return nn.Sequential(OrderedDict(front=front, standard=standard, net=net))
+        return nn.Sequential(
+            OrderedDict(front=front, standard=StandardisedInput(shape[0]), net=net)
+        )
 
     def pretrained(
         self, seen: Released, select: Released, attribute: Attribute, seed: int, tick: Tick

@@ -403,8 +403,9 @@ def _standardised(labels: Array) -> Array:
 
 def _score(target: Target, answers: Array) -> float:
     """A member that has diverged is never the best."""
-    finite = np.isfinite(answers).all()
-    return ranking_score(target.select_labels, answers) if finite else -math.inf
+    if not np.isfinite(answers).all():
+        return -math.inf
+    return ranking_score(target.select_labels, answers)
 
 
 @contextmanager

@@ -106,8 +106,10 @@ def audit(
         if not private:
             raise PrivetError('Say what the function hides: private=["A"].')
         release = from_function(release, data, private, utility)
-    given = (release, data, list(utility), chosen, list(private), seed, pick(device), progress)
-    return _Audit(*given).run(rebuild, raw, raw_from, texts)
+    running = _Audit(
+        release, data, list(utility), chosen, list(private), seed, pick(device), progress
+    )
+    return running.run(rebuild, raw, raw_from, texts)
 
 
 # Adversaries by attribute and source.
@@ -349,8 +351,8 @@ class _Audit:
         trained = attack_all(scout, parts["attack"], parts["select"], attributes, self.seed, tick)
         for name, one in trained.items():
             target = AttackTarget(parts, self.undeclared[name], "undeclared", source)
-            finding = judge_trained(one, scout, target, started).finding
-            self.scouted[source, scout, name] = finding
+            result = judge_trained(one, scout, target, started)
+            self.scouted[source, scout, name] = result.finding
 
     def _search(
         self, search: Callable[[Tick], People | str], raw_from: Audit | None, tick: Tick
@@ -366,8 +368,9 @@ class _Audit:
         return reidentification(self.sources["released"], self.sources.get("raw"), self.seed, tick)
 
     def _find_members(self, tick: Tick) -> People | str:
-        raw = "raw" in self.sources
-        return membership(self.release, self.data, self.device, self.seed, tick, raw=raw)
+        return membership(
+            self.release, self.data, self.device, self.seed, tick, raw="raw" in self.sources
+        )
 
     def _rebuild(self) -> list[tuple[Rebuilt, TrainedDecoder]]:
         """What decoders make of released records, the closest first."""

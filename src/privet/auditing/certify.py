@@ -163,8 +163,7 @@ def certificates(
     why, test = why_not_certifiable(release), data.part("test")
     targets = guess_targets(data, "test", list(private) or release.private)
     if why:
-        d = _dimensions(release)
-        return tuple(_refused(target, confidence, d, why) for target in targets)
+        return tuple(_refused(t, confidence, _dimensions(release), why) for t in targets)
     codes = noise_free_codes(release, test, pick(device))
     notes, found = (_other_data(release, data), _alphabet_note(release)), []
     size, scale = alphabet_size(release), noise_scale(release)
@@ -232,8 +231,9 @@ def choose_noise_scale(
         if size:
             scale = smallest_flip(codes[present], size, *among, **shared)
         else:
-            draws = Draws(20_000, seed)
-            scale = gaussian.smallest_sigma(codes[present], *among, draws=draws, **shared)
+            scale = gaussian.smallest_sigma(
+                codes[present], *among, draws=Draws(20_000, seed), **shared
+            )
         if scale is None:
             here = people_per_value(guessed, select.people)
             raise PrivetError(_no_noise(guessed, target, people, here, confidence))
@@ -296,8 +296,7 @@ def certify(
     _check_certifiable(release, data, utility, confidence, target)
     shared: dict[str, Any] = {"confidence": confidence, "device": where, "seed": seed}
     if target is not None:
-        scale = choose_noise_scale(release, data, target, **shared)
-        release = with_noise_scale(release, scale)
+        release = with_noise_scale(release, choose_noise_scale(release, data, target, **shared))
     found, steps = certificates(release, data, **shared), tuple[Step, ...]()
     if curve and not why_not_certifiable(release):
         steps = noise_curve(release, data, utility, progress=progress, **shared)
@@ -402,8 +401,7 @@ def _task_scores(
     parts, scores = released_parts(noisy, coded, utility, device), {}
     for name in utility:
         target = AttackTarget(parts, data.attribute(name), "utility", "released")
-        models = Logistic(), Boosting()
-        tries = [run_adversary(model, target, seed, silent).finding for model in models]
+        tries = [run_adversary(a, target, seed, silent).finding for a in (Logistic(), Boosting())]
         scores[name] = max(tries, key=lambda finding: finding.select).score
     return scores
 

@@ -174,13 +174,12 @@ def _check(audit: Audit, option: str, attribute: str, limit: float) -> Check:
             f"'{attribute}' is {what} in this audit: {OPTIONS[reading.role]} is the option for it."
         )
     figure = reading.worst.score if 0 <= reading.best < len(reading.released) else None
-    ok, found = False, UNKNOWN
+    ok, found, is_task = False, UNKNOWN, reading.role == "utility"
     if figure is not None and measured(figure):
         found = f"{percent(figure.value)} in 100 ({between(figure)}, n = {figure.n:,})"
         # The value too: a file edited by hand may hold an end on the wrong side of it.
         least, most = min(figure.value, figure.low), max(figure.value, figure.high)
-        ok = least >= limit if reading.role == "utility" else most <= limit
-    is_task = reading.role == "utility"
+        ok = least >= limit if is_task else most <= limit
     end = "lower end must be at least" if is_task else "upper end may be at most"
     measure = "share of variance explained" if reading.is_number else "balanced accuracy"
     return Check(attribute, ok, f"{measure} {found}", f"the {end} {limit * 100:g}")

@@ -103,8 +103,11 @@ def export_int8(
                 "In int8 this release is worse beyond the interval of the audit, so it is not "
                 f"written: {'; '.join(worse)}."
             )
-        lines = [change.line for change in changes]
-        made.card["int8"]["audit"] = {"battery": battery, "seed": seed, "figures": lines}
+        made.card["int8"]["audit"] = {
+            "battery": battery,
+            "seed": seed,
+            "figures": [change.line for change in changes],
+        }
         made.card["command"] = command
         made.save(folder)
     except BaseException:
