@@ -103,14 +103,14 @@ def once(address: str, out: Path, room: Path, seeds: int, workers: int) -> float
         settings={"tiprdc": {"width": 0.5, "warmup": 1, "epochs": 6}},
         seeds=seeds,
     )
-    with cells.crew(address, workers) as staff:
+    with cells.worker_pool(address, workers) as pool:
         started = time.monotonic()
         found = run_study(
             study,
             out,
-            workers=staff.workers,
-            device=staff.device,
-            start_worker=staff.start_worker,
+            workers=pool.workers,
+            device=pool.device,
+            start_worker=pool.start_worker,
         )
     if found.count("done") != seeds + 1:
         raise SystemExit(f"Only {found.count('done')} of {seeds + 1} cells were done.")

@@ -91,7 +91,7 @@ def go(
     address: str, records: Path, out: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> Comparison:
     monkeypatch.setattr(cells, "WORK", "scale_work:do")
-    monkeypatch.setattr(cells, "EVERY", 0.1)
+    monkeypatch.setattr(cells, "CHECKPOINT_SECONDS", 0.1)
     tiprdc = name == "tiprdc"
     study = Study.of(
         str(records),
@@ -101,10 +101,10 @@ def go(
         budgets={name: [0.5]} if tiprdc else None,
         settings={name: SETTINGS} if tiprdc else None,
     )
-    with cells.crew(address) as staff:
-        assert staff.workers == 2
-        words = {"workers": staff.workers, "device": staff.device}
-        return run_study(study, out, start_worker=staff.start_worker, **words)
+    with cells.worker_pool(address) as pool:
+        assert pool.workers == 2
+        words = {"workers": pool.workers, "device": pool.device}
+        return run_study(study, out, start_worker=pool.start_worker, **words)
 
 
 def diary(room: Path) -> list[dict]:
@@ -132,7 +132,7 @@ def apart(address: str, records: Path, room: Path) -> tuple[Comparison, Path]:
     thread = threading.Thread(target=kill_the_learner)
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(
-            cells.Token, "leave_in", lambda self, folder: None
+            cells.DiskMark, "leave_in", lambda self, folder: None
         )  # nobody sees the asker's disk
         thread.start()
         found = go(address, records, out, "tiprdc", monkeypatch)
@@ -290,7 +290,7 @@ def test_something_else_at_the_address_is_not_waited_for(monkeypatch):
     pytest.importorskip("ray")
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     monkeypatch.setattr("ray.init", lambda **words: time.sleep(60))
-    monkeypatch.setattr("privet.scale.cluster.PATIENCE", 0.2)
+    monkeypatch.setattr("privet.scale.cluster.CLUSTER_SECONDS", 0.2)
     with (
         socket.create_server(("127.0.0.1", 0)) as other,
         pytest.raises(PrivetError, match="not as a Ray cluster"),

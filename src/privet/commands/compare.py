@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from privet.scale.ray_cells import crew
+from privet.scale.ray_cells import worker_pool
 from privet.studies.compare import Comparison, interruptible, run_study
 from privet.studies.study import Study
 
@@ -32,13 +32,13 @@ def compare(
     ray: the address of a Ray cluster whose tasks do the work.
     command: what the page says the command was.
     """
-    with interruptible(), crew(ray, workers, device) as staff:
+    with interruptible(), worker_pool(ray, workers, device) as pool:
         return run_study(
             study,
             Path(out),
-            workers=staff.workers,
+            workers=pool.workers,
             time_limit=time_limit,
-            device=staff.device,
-            start_worker=staff.start_worker,
+            device=pool.device,
+            start_worker=pool.start_worker,
             command=command,
         )

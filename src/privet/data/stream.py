@@ -7,7 +7,7 @@ enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,9 +52,21 @@ def stream_pictures(schema: Schema, paths: Sequence[Path], batch: int) -> Iterat
 
 
 def chunks_of_file(
-    schema: Schema, path: Path, keep: Sequence[str], column: str | None, rows: int
+    schema: Schema,
+    path: Path,
+    keep: Sequence[str],
+    column: str | None,
+    rows: int,
+    read: Callable[[list[str] | None], Iterable[Any]] | None = None,
+    start: int = 0,
 ) -> Iterator[Chunk]:
-    """The same as stream_file, `rows` at a time."""
+    """The same as stream_file, `rows` at a time.
+
+    Parameters:
+        read: Reads these columns of some rows, where it is not the whole file. The first rows of
+            the file say what its columns are all the same: all parts must choose alike.
+        start: The number of the first row that is read.
+    """
     first = next((frame for frame in frames_of(path, rows) if len(frame)), None)
     if first is None:
         return
@@ -63,8 +75,8 @@ def chunks_of_file(
             raise unknown(f"column in {path.name}:", name, map(str, first.columns))
     # Chosen once: what is plain to see in the first rows need not be so in every batch.
     column = column or record_column(schema.plain, first, f"{path}, rows from 1 on")
-    start = 0
-    for part in _parts(path, rows, needed_columns(schema, first, column, keep)):
+    needed = needed_columns(schema, first, column, keep)
+    for part in _parts(path, rows, needed) if read is None else read(needed):
         if len(part):
             yield Chunk(
                 start,

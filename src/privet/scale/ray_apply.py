@@ -2,9 +2,9 @@
 written here, in order.
 
 The file comes out byte for byte as on one machine, for the same seed: ranges are cut where the
-local run cuts its chunks, the noise of a record follows from the seed and from where its batch of
-256 starts in the whole file, and Ray Data keeps the order. Every node must see the records under
-the same path; the release itself, which is small, travels.
+local run cuts its chunks, the noise of a record follows from the seed and from where its batch
+starts in the whole file, and Ray Data keeps the order. Every node must see the records under the
+same path; the release itself, which is small, travels.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ import socket
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from privet.core.errors import PrivetError
-from privet.data.stream import Chunk, chunks_of_pictures
+from privet.core.errors import PrivetError, first_line
+from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures
 from privet.release.apply import chunk_rows, tables
 from privet.release.runtime import Runnable, read_graph, session
-from privet.scale.cluster import connected
-from privet.scale.ray_cells import files
-from privet.scale.row_ranges import chunks_within
+from privet.scale.cluster import connected, read_files, write_files
 
 # Most chunks of a range: a task has them in memory at once.
-CHUNKS = 8
+RANGE_CHUNKS = 8
 # Ranges that there are at least for every core, where there are chunks enough: the last one to
 # finish is not waited for long.
-PER_CORE = 4
+RANGES_PER_CORE = 4
 # Releases that a process keeps loaded.
-LOADED = 4
+LOADED_RELEASES = 4
 
 
 def spread(
@@ -49,121 +49,149 @@ def spread(
     column: str | None,
     seed: int | None,
 ) -> Iterator[pa.Table]:
-    """Released records of a parquet file or of pictures, in the tables and in the order that
-    privet.release.apply.tables gives them."""
-    if isinstance(source, Path) and source.suffix.lower() == ".csv":
+    """Released records, in the tables and in the order that `privet.release.apply.tables` gives
+    them.
+
+    Parameters:
+        address: Of the Ray cluster.
+        folder, schema: Of the release.
+        source: A parquet file, or pictures.
+        total: How many records there are.
+        keep: Columns to write beside the released records.
+        column: The column that holds the picture, text or window.
+        seed: Makes the noise repeatable.
+    """
+    file = source if isinstance(source, Path) else None
+    if file is not None and file.suffix.lower() == ".csv":
         raise PrivetError(
             "--ray takes a parquet file or pictures: nobody can start in the middle of a CSV file."
         )
     with connected(address) as ray, _ordered() as data:
         rows = chunk_rows(schema)
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        span = rows * min(CHUNKS, max(1, total // rows // (PER_CORE * cores)))
+        span = rows * min(RANGE_CHUNKS, max(1, total // rows // (RANGES_PER_CORE * cores)))
         starts = range(0, total, span)
-        cut = [pa.table({"start": [start], "stop": [min(start + span, total)]}) for start in starts]
-        given = files(folder)
-        words = {
-            "path": str(source.resolve()) if isinstance(source, Path) else None,
-            "bytes": source.stat().st_size if isinstance(source, Path) else 0,
+        ranges = [
+            pa.table({"start": [start], "stop": [min(start + span, total)]}) for start in starts
+        ]
+        release = read_files(folder)
+        options = {
+            "path": file and str(file.resolve()),
+            "bytes": file and file.stat().st_size,
             "keep": list(keep),
             "column": column,
             "seed": seed,
             "rows": rows,
-            "print": _print(given),
+            "fingerprint": hashlib.sha256(release["card.json"]).hexdigest(),
         }
         # In lists, so that they are fetched once by a process and not once by a task.
-        sent = {
-            "given": [ray.put(given)],
-            "pictures": [] if isinstance(source, Path) else [ray.put([str(p) for p in source])],
+        stored = {
+            "release": [ray.put(release)],
+            "pictures": []
+            if isinstance(source, Path)
+            else [ray.put([str(path) for path in source])],
         }
-        todo = data.from_arrow(cut).map_batches(
+        released = data.from_arrow(ranges).map_batches(
             release_range,
-            fn_kwargs={"words": words, **sent},
+            fn_kwargs={"options": options, **stored},
             batch_size=None,
             batch_format="pyarrow",
         )
-        for block in todo.iter_batches(batch_size=None, batch_format="pyarrow"):
+        for block in released.iter_batches(batch_size=None, batch_format="pyarrow"):
             for error in filter(None, block["error"].to_pylist()):
                 raise PrivetError(error)
-            for parts in block["tables"]:
-                for part in parts:
-                    yield _read(part.as_buffer())
+            for serialised in block["tables"]:
+                yield from (_deserialise(one.as_buffer()) for one in serialised)
 
 
 def release_range(
-    cut: pa.Table, words: dict[str, Any], given: list[Any], pictures: list[Any]
+    within: pa.Table, options: dict[str, Any], release: list[Any], pictures: list[Any]
 ) -> pa.Table:
     """What one task does: its rows released, as one value, so that Ray Data neither looks into it
     nor joins or splits it."""
-    found: list[bytes] = []
+    released: list[bytes] = []
     error = None
-    start, stop = cut["start"][0].as_py(), cut["stop"][0].as_py()
+    rows = range(within["start"][0].as_py(), within["stop"][0].as_py())
     try:
-        release, run = _loaded(words["print"], given[0])
-        chunks = _chunks(release, words, range(start, stop), pictures)
-        found = [
-            _written(table) for table in tables(release, run, chunks, words["seed"], workers=1)
-        ]
+        loaded, run = _load(options["fingerprint"], release[0])
+        chunks = _chunks(loaded, options, rows, pictures)
+        parts = tables(loaded, run, chunks, options["seed"], workers=1)
+        released = [_serialise(table) for table in parts]
     except PrivetError as refused:
         error = str(refused)
     return pa.table(
         {
-            "start": [start],
-            "tables": pa.array([found], pa.list_(pa.large_binary())),
+            "start": [rows.start],
+            "tables": pa.array([released], pa.list_(pa.large_binary())),
             "error": pa.array([error], pa.string()),
         }
     )
 
 
 def _chunks(
-    release: Runnable, words: dict[str, Any], within: range, pictures: list[Any]
+    release: Runnable, options: dict[str, Any], within: range, pictures: list[Any]
 ) -> Iterator[Chunk]:
     if pictures:
-        paths = [Path(p) for p in _fetched(pictures[0])[within.start : within.stop]]
-        for chunk in chunks_of_pictures(release.schema, paths, words["rows"]):
+        paths = [Path(path) for path in _fetch(pictures[0])[within.start : within.stop]]
+        for chunk in chunks_of_pictures(release.schema, paths, options["rows"]):
             yield Chunk(within.start + chunk.start, chunk.encode)
         return
-    path = Path(words["path"])
-    if not path.is_file() or path.stat().st_size != words["bytes"]:
+    path, rows = Path(options["path"]), options["rows"]
+    if not path.is_file() or path.stat().st_size != options["bytes"]:
         raise PrivetError(
-            f"{socket.gethostname()} does not have the same {path}: put it on a disk that all nodes"
-            " see."
+            f"{socket.gethostname()} does not have the same {path}: put it on a disk that all "
+            "nodes see."
         )
-    yield from chunks_within(
-        release.schema, path, words["keep"], words["column"], words["rows"], within
+    read = partial(_read_range, path, rows, within)
+    yield from chunks_of_file(
+        release.schema, path, options["keep"], options["column"], rows, read, within.start
     )
 
 
-@lru_cache(maxsize=LOADED)
-def _loaded(_key: str, given: Any) -> tuple[Runnable, Any]:
+def _read_range(
+    path: Path, rows: int, within: range, columns: list[str] | None
+) -> Iterator[pa.Table]:
+    """The rows of a range of a parquet file, `rows` at a time, from the row groups that it
+    touches. The range starts at a multiple of `rows`."""
+    try:
+        with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            ends = np.cumsum(sizes)
+            starts = ends - sizes
+            groups = np.flatnonzero((ends > within.start) & (starts < within.stop))
+            at, batches = int(starts[groups[0]]), []
+            for batch in file.iter_batches(
+                batch_size=rows, row_groups=groups.tolist(), columns=columns
+            ):
+                low, high = max(within.start - at, 0), min(within.stop - at, len(batch))
+                batches += [batch.slice(low, high - low)] if low < high else []
+                at += len(batch)
+    except (pa.ArrowException, OSError) as error:
+        raise PrivetError(f"{path} cannot be read as parquet ({first_line(error)}).") from None
+    table = pa.Table.from_batches(batches)
+    yield from (table.slice(start, rows) for start in range(0, len(table), rows))
+
+
+@lru_cache(maxsize=LOADED_RELEASES)
+def _load(_fingerprint: str, release: Any) -> tuple[Runnable, Any]:
     with tempfile.TemporaryDirectory(prefix="privet-release-") as scratch:
-        for name, content in _fetched(given).items():
-            path = Path(scratch) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+        write_files(Path(scratch), _fetch(release))
         return Runnable.load(Path(scratch)), session(read_graph(Path(scratch)), threads=1)
 
 
-@lru_cache(maxsize=LOADED)
-def _fetched(reference: Any) -> Any:
+@lru_cache(maxsize=LOADED_RELEASES)
+def _fetch(reference: Any) -> Any:
     return importlib.import_module("ray").get(reference)
 
 
-def _print(given: dict[str, bytes]) -> str:
-    found = hashlib.sha256()
-    for name, content in given.items():
-        found.update(f"{name} {len(content)} ".encode() + content)
-    return found.hexdigest()
-
-
-def _written(table: pa.Table) -> bytes:
+def _serialise(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
-def _read(buffer: Any) -> pa.Table:
+def _deserialise(buffer: Any) -> pa.Table:
     """The table as it was: what is kept beside the records was in one piece, and where pieces end
     shows in the bytes of a parquet file."""
     table = pa.ipc.open_stream(buffer).read_all()
@@ -179,13 +207,13 @@ def _ordered() -> Iterator[Any]:
     """Ray Data, told to keep the order and to be quiet."""
     data = importlib.import_module("ray.data")
     context = data.DataContext.get_current()
-    before = context.execution_options.preserve_order, context.enable_progress_bars
     logger = logging.getLogger("ray.data")
-    level = logger.level
-    context.execution_options.preserve_order, context.enable_progress_bars = True, False
+    options = context.execution_options
+    before = options.preserve_order, context.enable_progress_bars, logger.level
+    options.preserve_order, context.enable_progress_bars = True, False
     logger.setLevel(logging.CRITICAL)
     try:
         yield data
     finally:
-        context.execution_options.preserve_order, context.enable_progress_bars = before
-        logger.setLevel(level)
+        options.preserve_order, context.enable_progress_bars = before[:2]
+        logger.setLevel(before[2])
