@@ -1,8 +1,10 @@
 """The collector under load, under `kill -9` and under rubbish.
 
-    python benchmarks/exchange.py load                  submissions a second, next to a bare handler that commits one row
-    python benchmarks/exchange.py kills                 20 kills during 2,000 submissions, on SQLite and on PostgreSQL
-    python benchmarks/exchange.py fuzz                  20,000 malformed bodies
+    python benchmarks/exchange.py load     submissions a second, next to a bare handler that commits
+                                           one row
+    python benchmarks/exchange.py kills    20 kills during 2,000 submissions, on SQLite and on
+                                           PostgreSQL
+    python benchmarks/exchange.py fuzz     20,000 malformed bodies
 
 `load` sends sealed records of 4 kB over 64 connections to `privet serve`, and to a FastAPI handler
 that reads the same body and commits one row to the same kind of database with the same settings;
@@ -109,22 +111,20 @@ def load(options: argparse.Namespace) -> bool:
             good &= result["ratio"] >= GOAL
     for name, result in found["databases"].items():
         _say(
-            f"{name}: {found['bytes']} bytes, {len(result['ratios'])} rounds of {options.records}"
-            f" over {options.connections} connections"
+            f"{name}: {found['bytes']} bytes, {len(result['ratios'])} rounds of "
+            f"{options.records} over {options.connections} connections"
         )
         for who in ("privet", "bare"):
             one = result[who]
-            rates = (
-                f"{statistics.median(one['per_second']):.0f}/s ({min(one['per_second']):.0f} to"
-                f" {max(one['per_second']):.0f})"
-            )
+            low, high = min(one["per_second"]), max(one["per_second"])
+            rates = f"{statistics.median(one['per_second']):.0f}/s ({low:.0f} to {high:.0f})"
             _say(
-                f"  {who:<7} {rates}, p50 {one['p50_ms']} ms, p99 {one['p99_ms']} ms, processor"
-                f" {one['processor_ms']} ms a record"
+                f"  {who:<7} {rates}, p50 {one['p50_ms']} ms, p99 {one['p99_ms']} ms, processor "
+                f"{one['processor_ms']} ms a record"
             )
         _say(
-            f"  ratio   {result['ratio']} ({min(result['ratios'])} to {max(result['ratios'])});"
-            f" goal {GOAL}"
+            f"  ratio   {result['ratio']} ({min(result['ratios'])} to {max(result['ratios'])}); "
+            f"goal {GOAL}"
         )
     sys.stdout.write(json.dumps(found, indent=1) + "\n")
     return good
@@ -167,10 +167,8 @@ def _load(folder: Path, db: str | None, options: argparse.Namespace) -> dict[str
                     rates[who].append(len(batch) / seconds)
                     times[who] += each
                     work[who] += worked(pid) - before
-                    _say(
-                        f"{(db or 'sqlite').partition(':')[0].partition('+')[0]} {who}:"
-                        f" {rates[who][-1]:.0f}/s"
-                    )
+                    kind = (db or "sqlite").partition(":")[0].partition("+")[0]
+                    _say(f"{kind} {who}: {rates[who][-1]:.0f}/s")
     finally:
         server.stop()
         bare.terminate()

@@ -279,7 +279,12 @@ def in_page(page: Page, body: str, *given: Any) -> Any:
 def nameless(page: Page) -> list[str]:
     """What a screen reader would have no words for."""
     found: list[str] = page.evaluate(
-        """() => [...document.querySelectorAll('input, select, textarea, button, canvas, progress, iframe')]
-          .filter((e) => !(e.labels?.length || e.getAttribute('aria-label') || e.title || e.textContent.trim())).map((e) => e.outerHTML)"""
+        """() => {
+          const named = (e) => e.labels?.length || e.getAttribute('aria-label') || e.title
+            || e.textContent.trim();
+          const kinds = 'input, select, textarea, button, canvas, progress, iframe';
+          return [...document.querySelectorAll(kinds)].filter((e) => !named(e))
+            .map((e) => e.outerHTML);
+        }"""
     )
     return found

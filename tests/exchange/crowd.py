@@ -17,8 +17,8 @@ from world import Server, World, headers, settle, world
 
 from privet.exchange.collector.database import Database
 
+# Numbers of a record: sealed, 4,144 bytes.
 SIZE = 896
-"""Numbers of a record: sealed, 4,144 bytes."""
 
 
 class Connection:
@@ -144,26 +144,12 @@ def killed(
     # The last stop is a kill too: what the next start finds is what the sweep has to settle.
     server.stop(signal.SIGKILL)
     server.start()
-    stored = store.submissions(made.id, 0, 10 * records)
-    rows, named, blobs = (
-        Counter(row.id for row in stored),
-        {row.blob for row in stored},
-        _blobs(place),
-    )
-    contents = {
-        row.id: (place / "blobs" / made.id / row.blob).read_bytes()
-        for row in stored
-        if row.blob in blobs
-    }
-    sent = {name: content.partition(b"\r\n\r\n")[2] for name, content in todo}
+    kept = _kept(place, store, made.id, todo)
     server.stop()
     store.engine.dispose()
-    said = [
-        json.loads(line)
-        for line in (place / "log").read_text().splitlines()
-        if line.startswith("{")
-    ]
-    swept = sum(line["orphans"] for line in said if line["event"] == "swept")
+    rows = kept.pop("rows")
+    log = (place / "log").read_text().splitlines()
+    events = [json.loads(line) for line in log if line.startswith("{")]
     return {
         "kills": kills + 1,
         "acknowledged": len(acknowledged),
@@ -171,11 +157,29 @@ def killed(
         "answered_as_known": sum(status == 200 for status in acknowledged.values()),
         "lost": len(set(acknowledged) - set(rows)),
         "doubled": sum(many - 1 for many in rows.values()),
-        "swept": swept,
+        "swept": sum(event["orphans"] for event in events if event["event"] == "swept"),
+        **kept,
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+
+
+def _kept(
+    place: Path, store: Database, campaign: str, requests: list[tuple[str, bytes]]
+) -> dict[str, Any]:
+    """Rows by name, and how they and the blobs fit together."""
+    stored = store.submissions(campaign, 0, 10 * len(requests))
+    named, blobs = {row.blob for row in stored}, _blobs(place)
+    sent = {name: content.partition(b"\r\n\r\n")[2] for name, content in requests}
+    contents = [
+        (row.id, (place / "blobs" / campaign / row.blob).read_bytes())
+        for row in stored
+        if row.blob in blobs
+    ]
+    return {
+        "rows": Counter(row.id for row in stored),
         "orphans": len(blobs - named),
         "without_blob": len(named - blobs),
-        "damaged": sum(content != sent[name] for name, content in contents.items()),
-        "seconds": round(time.perf_counter() - started, 1),
+        "damaged": sum(content != sent[name] for name, content in contents),
     }
 
 

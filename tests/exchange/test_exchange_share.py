@@ -265,7 +265,8 @@ def test_a_participant_refuses_what_was_tampered_with(
 def test_a_graph_that_reads_a_participants_file_is_not_run(
     opened: CampaignFolder, photo: Path, wire: Wire, monkeypatch: Any
 ) -> None:
-    """A campaign's graph could name a file in the folder that records are shared from, and its owner would export it."""
+    """A campaign's graph could name a file in the folder that records are shared from, and its
+    owner would export it."""
     monkeypatch.chdir(photo.parent)
     campaign = fetch_campaign(opened.link, through(wire))
     graph = onnx.load_from_string(campaign.graph)

@@ -149,9 +149,11 @@ def test_released_numbers_equal_pythons_for_the_same_noise(
         ].ravel()
         given = in_page(
             page,
-            """const [{ decode, encode }, { Release }, { readPart }] = await Promise.all(['picture', 'runtime', 'campaign'].map(load));
+            """const [{ decode, encode }, { Release }, { readPart }] =
+                 await Promise.all(['picture', 'runtime', 'campaign'].map(load));
                const release = await Release.open(await readPart(given[0]), given[1]);
-               const x = encode(await decode(new Blob([Uint8Array.from(given[2])])), given[1].input);
+               const picture = await decode(new Blob([Uint8Array.from(given[2])]));
+               const x = encode(picture, given[1].input);
                return Array.from(await release.run(x, Float32Array.from(given[3])));""",
             card["sha256"]["graph"],
             card,

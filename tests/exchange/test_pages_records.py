@@ -62,7 +62,8 @@ pytestmark = [
 
 PEOPLE, EACH = 26, 3
 WORDS = ("the", "film", "was", "good", "bad", "l'été", "straße", "12", "!", "我們")
-RELEASED = """const [{ Release }, { readPart }] = await Promise.all(['runtime', 'campaign'].map(load));
+RELEASED = """
+  const [{ Release }, { readPart }] = await Promise.all(['runtime', 'campaign'].map(load));
   const release = await Release.open(await readPart(given[0].sha256.graph), given[0]);
   const noise = given[1] && Float32Array.from(given[1]);"""
 
@@ -234,14 +235,17 @@ def test_from_photos_in_a_browser_to_a_model_that_answers(
         page,
         RELEASED
         + """
-        const [{ open }, { decode, encode }, { prepare, send }] = await Promise.all(['campaign', 'picture', 'outbox'].map(load));
+        const [{ open }, { decode, encode }, { prepare, send }] =
+          await Promise.all(['campaign', 'picture', 'outbox'].map(load));
         const campaign = await open(given[2], () => {});
         let sent = 0;
         for (const [person, photos] of given[3].entries()) {
           localStorage.removeItem(`privet/person/${campaign.id}`);
           for (const [bytes, answer] of photos) {
-            const x = encode(await decode(new Blob([Uint8Array.fromBase64(bytes)])), campaign.card.input);
-            const record = { z: await release.run(x), shape: release.shape(x), source: `person ${person}` };
+            const picture = await decode(new Blob([Uint8Array.fromBase64(bytes)]));
+            const x = encode(picture, campaign.card.input);
+            const source = `person ${person}`;
+            const record = { z: await release.run(x), shape: release.shape(x), source };
             sent += (await send(await prepare(campaign, record, { warm: answer }))).received > 0;
           }
         }
@@ -268,7 +272,8 @@ def test_from_photos_in_a_browser_to_a_model_that_answers(
             RELEASED
             + """
             const { decode, encode } = await load('picture');
-            return Array.from(await release.run(encode(await decode(new Blob([Uint8Array.from(given[2])])), given[0].input), noise));""",
+            const picture = await decode(new Blob([Uint8Array.from(given[2])]));
+            return Array.from(await release.run(encode(picture, given[0].input), noise));""",
             card,
             noise.ravel().tolist(),
             list(photo.read_bytes()),
@@ -362,7 +367,8 @@ def test_texts_are_read_in_the_browser_as_in_python(
         *strange,
     ]
     both = """const { splitWords, encodeText } = await load('inputs');
-              return given[1].map((text) => [splitWords(text), Array.from(encodeText(text, given[0]), Number)]);"""
+              const codes = (text) => Array.from(encodeText(text, given[0]), Number);
+              return given[1].map((text) => [splitWords(text), codes(text)]);"""
     for text, (words, codes) in zip(texts, in_page(page, both, card["input"], texts), strict=True):
         assert words == split_words(text)
         assert codes == TextSchema(WORDS, 16).encode([text])[0].tolist()
@@ -373,10 +379,9 @@ def test_texts_are_read_in_the_browser_as_in_python(
     wanted = session((folder / "release" / "release.onnx").read_bytes()).run(
         ["z"], {"x": x, "noise": noise}
     )[0]
-    run = (
-        "const { encodeText } = await load('inputs'); return Array.from(await"
-        " release.run(encodeText(given[2], given[0].input), noise));"
-    )
+    run = """const { encodeText } = await load('inputs');
+             const x = encodeText(given[2], given[0].input);
+             return Array.from(await release.run(x, noise));"""
     given = in_page(page, RELEASED + run, card, noise.ravel().tolist(), text)
     assert np.abs(np.reshape(given, wanted.shape) - wanted).max() <= 1e-4
 
@@ -427,10 +432,8 @@ def test_a_row_is_filled_in_and_sent(running: Site, browser: Browser, tmp_path: 
         report=audited(graph, tmp_path / "audit"),
     )
     page = opened(browser, campaign.link.text)
-    encode = (
-        "const { encodeRow } = await load('inputs'); return given[1].map((row) =>"
-        " Array.from(encodeRow(row, given[0])));"
-    )
+    encode = """const { encodeRow } = await load('inputs');
+                return given[1].map((row) => Array.from(encodeRow(row, given[0])));"""
     frame = [
         {"age": "52.5", "work": "office"},
         {"age": "", "work": ""},

@@ -39,8 +39,8 @@ from privet.exchange.protocol.manifest import (
 
 SIGMA = 0.4
 STEP = 2.0**-2 / 4096
+# Idempotency keys of records.
 KEYS = [f"{k:032x}" for k in range(50)]
-"""Idempotency keys of records."""
 
 
 def bearer(token: str) -> dict[str, str]:
@@ -239,8 +239,8 @@ class Postgres:
 
     def start(self) -> None:
         words = (
-            f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.folder}"
-            " -c max_connections=60"
+            f"-p {self.port} -c listen_addresses=127.0.0.1 "
+            f"-c unix_socket_directories={self.folder} -c max_connections=60"
         )
         self._control("-l", str(self.folder / "log"), "-o", words, "start")
 

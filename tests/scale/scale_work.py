@@ -18,9 +18,9 @@ from privet.studies import worker
 from privet.train.feed import Batch, Feed
 
 DIARY = "PRIVET_TEST_DIARY"
+# Seconds that a round takes in a task that begins anew: long enough for somebody to be killed in
+# the middle.
 PACE = 0.05
-"""Seconds that a round takes in a task that begins anew: long enough for somebody to be killed in
-the middle."""
 
 
 def do(job: dict[str, Any]) -> None:
