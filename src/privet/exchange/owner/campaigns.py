@@ -76,10 +76,14 @@ class CampaignFolder:
             return None
         return seal.read_secret(elsewhere or self.path / "sealing.key").strip()
 
+    @property
+    def token(self) -> str:
+        """The owner's."""
+        return seal.read_secret(self.path / "owner.token").strip()
+
     def client(self, connect: Connect = Client) -> Client:
         """A connection with the owner's token."""
-        token = seal.read_secret(self.path / "owner.token").strip()
-        return connect(self.link.server, token)
+        return connect(self.link.server, self.token)
 
     def address(self, what: str) -> str:
         """Of something that belongs to the campaign, at its collector."""
