@@ -98,7 +98,7 @@ def test_what_is_said_of_a_slow_ratio_has_the_numbers():
 @pytest.mark.parametrize("seconds,code", [(1.0, 0), (1.4, 0), (1.6, 1)])
 def test_the_command_ends_with_the_code_of_the_check(clock, tmp_path, monkeypatch, seconds, code):
     monkeypatch.setattr(
-        "privet.benchmarking.cases.CASES", {"step": clock.case("step", [seconds], 1.0)}
+        "privet.benchmarking.bench.CASES", {"step": clock.case("step", [seconds], 1.0)}
     )
     (tmp_path / "ratios.json").write_text('{"ratios": {"step": 1.0}}')
     said = CliRunner().invoke(
