@@ -28,7 +28,7 @@ help:
 	@echo "make wheel-check  install it into empty environments; run demo, serve, share, apply there"
 	@echo "make bench        how fast Privet is, as ratios to named references; writes out/bench.json"
 	@echo "make bench-check  the same, and fail where a ratio is 1.5 times benchmarks/ratios.json's"
-	@echo "make mutants      do the tests of evidence notice 400 small mistakes? About an hour"
+	@echo "make mutants      do the tests of evidence notice 400 small mistakes? 15 minutes"
 	@echo "make clean        remove .venv, what was built, and the caches"
 
 demo: .venv/.installed
