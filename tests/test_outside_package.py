@@ -75,7 +75,9 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def privet(outside: dict[str, str], folder: Path, *words: str) -> str:
     command = [sys.executable, "-m", "privet", *words]
-    ended = subprocess.run(command, cwd=folder, env=outside, capture_output=True, text=True)
+    ended = subprocess.run(
+        command, cwd=folder, env=outside, capture_output=True, text=True, timeout=900
+    )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 

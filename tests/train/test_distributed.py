@@ -80,7 +80,13 @@ def _environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith(("RAY_", "MASTER_"))
     }
-    return {**inherited, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    shared = os.pathsep.join([str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {
+        **inherited,
+        "PYTHONPATH": shared,
+        "OMP_NUM_THREADS": "1",
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
 
 
 @pytest.mark.parametrize("case", CASES)
