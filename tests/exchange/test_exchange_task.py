@@ -19,26 +19,26 @@ from privet.release.runtime import session
 
 
 @pytest.mark.parametrize("classes", [0, 2, 4])
-def test_trees_in_onnx_answer_as_scikit_learn_does(classes: int) -> None:
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_trees_in_onnx_answer_as_scikit_learn_does(classes: int, missing: float) -> None:
+    """On the data, with cells missing, and where every number is one of the thresholds or the next
+    float32 above or below one."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((600, 5)).astype(np.float32)
+    x[rng.random(x.shape) < missing] = np.nan
+    filled = np.nan_to_num(x)
     if classes:
-        y = (np.abs(x[:, 0] * 3 + x[:, 1]).astype(int)) % classes
+        y = (np.abs(filled[:, 0] * 3 + filled[:, 1]).astype(int)) % classes
         model = HistGradientBoostingClassifier(max_iter=20).fit(x, y)
-        wanted = model.predict_proba(x)
     else:
-        model = HistGradientBoostingRegressor(max_iter=20).fit(x, x[:, 0] ** 2 + x[:, 1])
-        wanted = model.predict(x)[:, None]
-    given = session(trees_to_onnx(model, 5)).run(["answers"], {"z": x})[0]
-    assert np.abs(given - wanted).max() < 1e-5
-    edges = np.repeat(model._predictors[0][0].nodes["num_threshold"][:1].astype(np.float32), 5)[
-        None
-    ]
-    exact = model.predict_proba(edges) if classes else model.predict(edges)[:, None]
-    assert (
-        np.abs(session(trees_to_onnx(model, 5)).run(["answers"], {"z": edges})[0] - exact).max()
-        < 1e-5
-    )
+        model = HistGradientBoostingRegressor(max_iter=20).fit(x, filled[:, 0] ** 2 + filled[:, 1])
+    nodes = np.concatenate([tree.nodes for trees in model._predictors for tree in trees])
+    thresholds = nodes["num_threshold"][nodes["is_leaf"] == 0].astype(np.float32)
+    edges = rng.choice(thresholds[np.isfinite(thresholds)], (600, 5))
+    run = session(trees_to_onnx(model, 5))
+    for rows in (x, edges, np.nextafter(edges, np.float32(9)), np.nextafter(edges, np.float32(-9))):
+        wanted = model.predict_proba(rows) if classes else model.predict(rows)[:, None]
+        assert np.abs(run.run(["answers"], {"z": rows})[0] - wanted).max() < 1e-5
 
 
 def table(path: Path, n: int = 800, people: int = 200) -> Path:

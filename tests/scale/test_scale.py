@@ -131,9 +131,7 @@ def apart(address: str, records: Path, room: Path) -> tuple[Comparison, Path]:
 
     thread = threading.Thread(target=kill_the_learner)
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(
-            cells.DiskMark, "leave_in", lambda self, folder: None
-        )  # nobody sees the asker's disk
+        monkeypatch.setattr(cells, "leave_mark", lambda mark: None)  # nobody sees the asker's disk
         thread.start()
         found = go(address, records, out, "tiprdc", monkeypatch)
     thread.join()

@@ -20,8 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,7 +69,7 @@ def worker_pool(
         return
     if workers is not None:
         count(workers)
-    with connected(address) as ray:
+    with connected(address) as ray, ExitStack() as at_end:
         resources = ray.cluster_resources()
         if device == "auto":
             device = "cuda" if resources.get("GPU", 0) >= 1 else "cpu"
@@ -81,32 +80,21 @@ def worker_pool(
         task = ray.remote(run_job).options(
             num_returns="streaming", max_retries=0, num_cpus=1, num_gpus=int(kind == "GPU")
         )
-        disk = DiskMark()
-        try:
-            # On this machine, which may have no GPU, only the settings are checked.
-            yield WorkerPool(
-                workers or most,
-                "cpu",
-                lambda log, among, events: RayWorker(ray, task, disk, device, log.parent, events),
-            )
-        finally:
-            disk.remove()
+        name = f".ray-{secrets.token_hex(16)}"
+
+        def start(log: Path, _among: int, events: Events) -> RayWorker:
+            mark = log.resolve().parent / name
+            at_end.callback(mark.unlink, missing_ok=True)
+            leave_mark(mark)
+            return RayWorker(ray, task, mark, device, events)
+
+        # On this machine, which may have no GPU, only the settings are checked.
+        yield WorkerPool(workers or most, "cpu", start)
 
 
-@dataclass
-class DiskMark:
-    """A file of a name that nobody else has: whoever sees it sees the same disk."""
-
-    name: str = field(default_factory=lambda: f".ray-{secrets.token_hex(16)}")
-    folders: set[Path] = field(default_factory=set)
-
-    def leave_in(self, folder: Path) -> None:
-        (folder / self.name).touch()
-        self.folders.add(folder)
-
-    def remove(self) -> None:
-        for folder in self.folders:
-            (folder / self.name).unlink(missing_ok=True)
+def leave_mark(mark: Path) -> None:
+    """Write a file of a name that nobody else has: whoever sees it sees the same disk."""
+    mark.touch()
 
 
 class RayWorker:
@@ -116,23 +104,19 @@ class RayWorker:
     Parameters:
         ray: The package, connected.
         task: `run_job` as a remote function.
-        disk: Says which tasks see the comparison's folder.
+        mark: A file in the comparison's folder; tasks that see it work there.
         device: That the tasks use.
-        folder: Of the comparison.
         events: Where answers go.
     """
 
-    def __init__(
-        self, ray: Any, task: Any, disk: DiskMark, device: str, folder: Path, events: Events
-    ) -> None:
+    def __init__(self, ray: Any, task: Any, mark: Path, device: str, events: Events) -> None:
         self.ray, self.task, self.events = ray, task, events
         self.job: Job | None = None
-        self.about = {"folder": str(folder.resolve()), "mark": disk.name, "device": device}
+        self.about = {"mark": str(mark), "device": device}
         self._where, self._why = "before it began", "no answer"
         self._stream: Any = None
         self._listener: threading.Thread | None = None
         self._stopped = False
-        disk.leave_in(folder)
 
     def give(self, job: Job, do: str, device: str, raw: Path | None) -> None:
         self.job = job
@@ -199,10 +183,10 @@ def run_job(about: dict[str, Any], stored: list[Any]) -> Iterator[dict[str, Any]
 
 def _in_place(about: dict[str, Any]) -> list[dict[str, Any]]:
     """The answer, where this node sees the comparison's folder."""
-    folder = Path(about["folder"])
-    if not (folder / about["mark"]).is_file():
+    mark = Path(about["mark"])
+    if not mark.is_file():
         return []
-    return [{"answer": _work(about, folder / "cells" / about["key"], about["raw"])}]
+    return [{"answer": _work(about, mark.parent / "cells" / about["key"], about["raw"])}]
 
 
 def _in_scratch(about: dict[str, Any], stored: list[Any]) -> Iterator[dict[str, Any]]:

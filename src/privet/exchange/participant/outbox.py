@@ -8,28 +8,27 @@ it, so neither a broken connection nor `kill -9` can lose a receipt or send a re
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
 
 from privet.core.errors import PrivetError
 from privet.core.files import replacing
 from privet.exchange.protocol.client import Client, Offline, Rejected
-from privet.exchange.protocol.manifest import ID
-from privet.exchange.protocol.messages import ReceiptAnswer
+from privet.exchange.protocol.messages import CampaignID, ReceiptAnswer, SubmissionID
 from privet.exchange.protocol.seal import write_secret
 
 # Records on their way at the same time.
 AT_ONCE = 8
 
 
-@dataclass(frozen=True)
-class Receipt:
+class Receipt(BaseModel):
     """What withdraws a record, and while it waits, what sends it.
 
     Parameters:
@@ -45,10 +44,12 @@ class Receipt:
         invite: The token of an invitation.
     """
 
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
     server: str
-    campaign: str
+    campaign: CampaignID
     title: str
-    submission: str
+    submission: SubmissionID
     secret: str
     sha256: str
     source: str
@@ -61,15 +62,12 @@ class Receipt:
     @staticmethod
     def read(path: Path) -> Receipt:
         try:
-            receipt = Receipt(**json.loads(path.read_text(encoding="utf-8")))
-            if not all(re.fullmatch(ID, name) for name in (receipt.submission, receipt.campaign)):
-                raise ValueError
-        except (OSError, ValueError, TypeError):
+            return Receipt.model_validate_json(path.read_bytes())
+        except (OSError, ValueError):
             raise PrivetError(f"{path} is not a receipt.") from None
-        return receipt
 
     def write(self, folder: Path) -> None:
-        _write(folder / f"{self.submission}.json", json.dumps(asdict(self), indent=1).encode())
+        _write(folder / f"{self.submission}.json", self.model_dump_json(indent=1).encode())
 
     def send(self, content: bytes, client: Client) -> Receipt:
         """Send the record; returns the receipt to keep."""
@@ -85,7 +83,8 @@ class Receipt:
         stored = client.ask(ReceiptAnswer, "POST", path, content=content, headers=headers)
         if stored.submission != self.submission or stored.sha256 != self.sha256:
             raise PrivetError("The collector's receipt is for something else than what was sent.")
-        return replace(self, received=stored.received, invite=None, person="")
+        update = {"received": stored.received, "invite": None, "person": ""}
+        return self.model_copy(update=update)
 
     def withdraw(self, client: Client) -> bool:
         """Ask the collector to delete the record; False where it was gone already."""
