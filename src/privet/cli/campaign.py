@@ -113,7 +113,7 @@ def create(
             "open" if open_ else "sealed",
             "invited" if invited else "anyone",
         )
-        made = campaigns.create(
+        created = campaigns.create(
             server,
             release,
             folder,
@@ -124,9 +124,10 @@ def create(
             audit=audit,
             report=report,
         )
-    show(f"The campaign's link:  {made.link.text}")
-    show(f"Your key's fingerprint, to tell participants:  {fingerprint(made.manifest.signing_key)}")
-    if made.manifest.mode == "sealed":
+    show(f"The campaign's link:  {created.link.text}")
+    owner = fingerprint(created.manifest.signing_key)
+    show(f"Your key's fingerprint, to tell participants:  {owner}")
+    if created.manifest.mode == "sealed":
         show(f"Only {folder / 'sealing.key'} opens what comes: keep a copy. Nobody can replace it.")
     if invited:
         show(f"Invite people:  privet campaign invite {folder}")

@@ -32,6 +32,7 @@ class Collector:
         limits: What it takes.
         open_metrics: Whether /metrics needs no operator's token.
         pages: Folder of the pages for browsers.
+        manifests: Those that were read, by their campaigns.
     """
 
     database: Database
@@ -40,7 +41,7 @@ class Collector:
     limits: Limits = field(default_factory=Limits)
     open_metrics: bool = False
     pages: Path = PAGES
-    _manifests: dict[str, Manifest] = field(default_factory=dict)
+    manifests: dict[str, Manifest] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.commits = Commits(self.database, self.blobs, self.monitor)
@@ -67,16 +68,12 @@ class Collector:
 
     def manifest(self, campaign: str) -> Manifest:
         """A manifest never changes, so it is read once."""
-        if campaign not in self._manifests:
+        if campaign not in self.manifests:
             row = self.campaign(campaign)
-            if len(self._manifests) >= MANIFESTS_REMEMBERED:
-                self._manifests.clear()
-            self._manifests[campaign] = read_manifest(row.manifest, row.signature)
-        return self._manifests[campaign]
-
-    def has_read(self, campaign: str) -> bool:
-        """Whether `manifest` answers without asking the database."""
-        return campaign in self._manifests
+            if len(self.manifests) >= MANIFESTS_REMEMBERED:
+                self.manifests.clear()
+            self.manifests[campaign] = read_manifest(row.manifest, row.signature)
+        return self.manifests[campaign]
 
     def bearer(self, request: Request, *scopes: str, campaign: str | None = None) -> Any:
         """Whoever asks, if the token is of one of these scopes and, unless it is the operator's,

@@ -55,8 +55,8 @@ class Database:
                 config.attributes["connection"] = connection
                 command.upgrade(config, "head")
         except SQLAlchemyError as error:
-            said = first_line(getattr(error, "orig", error))
-            raise PrivetError(f"The database {self.address} cannot be used ({said}).") from None
+            reason = first_line(getattr(error, "orig", error))
+            raise PrivetError(f"The database {self.address} cannot be used ({reason}).") from None
 
     @property
     def address(self) -> str:
@@ -239,12 +239,12 @@ def _add_tokens(
     campaign: str | None = None,
     expires: int | None = None,
 ) -> list[tuple[str, str]]:
-    made = [new_token() for _ in range(count)]
+    new = [new_token() for _ in range(count)]
     same = {"scope": scope, "campaign": campaign, "created": now(), "expires": expires}
     connection.execute(
-        sa.insert(tokens), [{"id": name, "hash": digest(text), **same} for name, text in made]
+        sa.insert(tokens), [{"id": name, "hash": digest(text), **same} for name, text in new]
     )
-    return made
+    return new
 
 
 def make_engine(url: str) -> sa.Engine:

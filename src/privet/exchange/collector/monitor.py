@@ -70,11 +70,11 @@ class Monitor:
     def failed(self, kind: str, error: Exception, **about: Any) -> None:
         """Count a failure to store. The log gets what the database itself says, which never quotes
         a statement's values."""
-        said = (
+        reason = (
             error.orig if isinstance(error, SQLAlchemyError) and hasattr(error, "orig") else error
         )
         self.failures.labels(kind).inc()
-        self.log(kind, error=type(error).__name__, detail=first_line(said), **about)
+        self.log(kind, error=type(error).__name__, detail=first_line(reason), **about)
 
     def metrics(self) -> bytes:
         """What Prometheus reads."""

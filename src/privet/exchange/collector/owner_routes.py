@@ -134,8 +134,8 @@ def close(collector: ThisCollector, campaign: CampaignID) -> Response:
 def new_tokens(collector: ThisCollector, campaign: CampaignID, wanted: NewTokens) -> list[NewToken]:
     """Invitations, or another token for the owner. Shown once."""
     expires = None if wanted.days is None else now() + wanted.days * DAY_MS
-    made = collector.database.new_tokens(wanted.count, wanted.scope, campaign, expires)
-    return [NewToken(id=name, token=text) for name, text in made]
+    new = collector.database.new_tokens(wanted.count, wanted.scope, campaign, expires)
+    return [NewToken(id=name, token=text) for name, text in new]
 
 
 @routes.get(

@@ -130,9 +130,8 @@ async def submit(request: Request, campaign: CampaignID) -> Response:
     """Take a record. The answer comes when it is on disk; the same request again gets the same
     answer."""
     collector = await collector_of(request)
-    if collector.has_read(campaign):
-        manifest = collector.manifest(campaign)
-    else:
+    manifest = collector.manifests.get(campaign)
+    if manifest is None:
         manifest = await run_in_threadpool(collector.manifest, campaign)
     name, release, withdraw_hash, person = (header.read(request) for header in HEADERS)
     if release != manifest.release.card:

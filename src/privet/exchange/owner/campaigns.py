@@ -177,8 +177,8 @@ def create(
                 for name, content in parts.items():
                     client.request("PUT", f"/v1/parts/{hashes[name]}", content=content)
                 about = {"manifest": text, "signature": signature}
-                made = client.ask(Created, "POST", "/v1/campaigns", json=about)
-            seal.write_secret(out / "owner.token", made.owner_token + "\n")
+                created = client.ask(Created, "POST", "/v1/campaigns", json=about)
+            seal.write_secret(out / "owner.token", created.owner_token + "\n")
             public = json.dumps({"link": folder.link.text, **about}, indent=1, ensure_ascii=False)
             write_text(out / "campaign.json", public + "\n")
         except BaseException:
@@ -212,8 +212,8 @@ def invite(folder: CampaignFolder, count: int, days: int, connect: Connect = Cli
         raise PrivetError("The campaign is for anyone: its link needs no invitation.")
     wanted = {"scope": "invite", "count": count, "days": days}
     with folder.client(connect) as client:
-        made = client.ask(list[NewToken], "POST", folder.address("tokens"), json=wanted)
-    return [f"{folder.link.text}#invite={one.token}" for one in made]
+        invitations = client.ask(list[NewToken], "POST", folder.address("tokens"), json=wanted)
+    return [f"{folder.link.text}#invite={one.token}" for one in invitations]
 
 
 def revoke(folder: CampaignFolder, token: str, connect: Connect = Client) -> None:

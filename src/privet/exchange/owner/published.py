@@ -62,11 +62,11 @@ def _check_decoder(content: bytes, card: dict[str, Any], path: Path) -> None:
         raise PrivetError(f"{path}: {error}") from None
     record = np.zeros((1, *released), np.float32)
     try:
-        made = run.run(None, {put.name: record for put in run.get_inputs()})[0].shape
+        shape = run.run(None, {put.name: record for put in run.get_inputs()})[0].shape
     except Exception:  # whatever the runtime says about a graph that takes something else
-        made = ()
+        shape = ()
     picture = about.get("base", about)["shape"]
-    if made != (1, *picture):
+    if shape != (1, *picture):
         raise PrivetError(
             f"{path} does not make pictures {picture} of released records {released}: it is no "
             "decoder of this release."
