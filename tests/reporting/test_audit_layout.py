@@ -91,7 +91,9 @@ def test_the_page_names_every_field() -> None:
         figures.Group,
         figures.Risk,
     )
-    for kind in (*kinds, figures.Rebuilt, figures.People, figures.Fairness, figures.Certified):
+    certified = (figures.Certified, figures.CertifiedGroup, figures.AllPriors, figures.PriorPoint)
+    others = (figures.Rebuilt, figures.People, figures.Fairness, figures.WhatLeaves)
+    for kind in (*kinds, figures.ClassScore, figures.CurvePoint, *others, *certified):
         section = re.search(rf"## {kind.__name__}\n(.*?)(?=\n## |\Z)", page, re.S)
         assert section is not None, kind.__name__
         named = re.findall(r"^\| `(\w+)` \|", section[1], re.M)

@@ -17,6 +17,7 @@ from privet.evidence.figures import VERSION, Audit
 
 PLAIN: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
+    bool: {"type": "boolean"},
     int: {"type": "integer"},
     float: {"type": ["number", "null"]},  # infinity and NaN are written as null
     Any: {},

@@ -15,12 +15,15 @@ from typing import Any, Literal, cast
 from privet.core.errors import PrivetError
 from privet.core.files import write_text
 from privet.core.json_values import as_json, read
+from privet.evidence.what_leaves import WhatLeaves
 
 # Version of the layout of audit.json.
 VERSION = 2
 
 Direction = Literal["lower", "higher"]
-Source = Literal["released", "raw", "rebuilt", "averaged"]
+Source = Literal[
+    "released", "raw", "rebuilt", "averaged", "pooled", "kept columns", "released and kept"
+]
 Role = Literal["private", "utility", "undeclared"]
 
 
@@ -70,7 +73,8 @@ class Finding:
     Parameters:
         adversary: A word of the table of adversaries.
         source: What it saw: released records, raw ones for comparison, ones rebuilt from released
-            ones, or averages of several releases.
+            ones, averages of several releases, all records of a person ("pooled"), the columns
+            kept beside released records, or both together.
         select: Its score on *select* (balanced accuracy, or share of variance explained), by which
             the strongest is chosen.
         score: Of classes the balanced accuracy at the threshold chosen on *select*; of a number the
@@ -80,6 +84,8 @@ class Finding:
             defined.
         title: What the adversary is called among people.
         releases: How many releases of each record it averaged.
+        records: How many records of a person it saw at once.
+        columns: The columns beside released records that it saw.
     """
 
     adversary: str
@@ -91,6 +97,8 @@ class Finding:
     seconds: float
     title: str = ""
     releases: int = 1
+    records: int = 1
+    columns: tuple[str, ...] = ()
 
     @property
     def called(self) -> str:
@@ -109,6 +117,39 @@ class Group:
 
     by: str
     value: str
+    score: Figure
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """How well one value of an attribute is told from all the others.
+
+    Parameters:
+        value: The value.
+        people: Test people who have it.
+        score: Balanced accuracy of telling it from the rest, with its own interval; guessing is
+            right half of the time.
+        adversary: Which adversary that was, chosen on *select* for this value.
+        rare: Whether so few people have it that its figure says little.
+    """
+
+    value: str
+    people: int
+    score: Figure
+    adversary: str = ""
+    rare: bool = False
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """What the strongest adversary reads after learning from fewer records.
+
+    Parameters:
+        records: How many records of *attack* it learned from.
+        score: The same measure as the headline's.
+    """
+
+    records: int
     score: Figure
 
 
@@ -139,8 +180,11 @@ class Reading:
             that task alone gives away.
         evidence: More about the strongest adversary, by the name of the measure: f1,
             tpr_at_fpr_1_percent, advantage, usable_bits, ...
-        others: Findings outside the contest for the headline: from rebuilt records, and from
-            averages of several releases.
+        others: Findings outside the contest for the headline: from rebuilt records, from averages
+            of several releases, from all records of a person, and from columns kept beside.
+        classes: Every value against the rest, the most readable first; empty for a number.
+        curve: What the strongest adversary reads after learning from fewer records, the fewest
+            first.
     """
 
     attribute: str
@@ -155,6 +199,8 @@ class Reading:
     groups: tuple[Group, ...] = ()
     risk: Risk | None = None
     others: tuple[Finding, ...] = ()
+    classes: tuple[ClassScore, ...] = ()
+    curve: tuple[CurvePoint, ...] = ()
 
     @property
     def worst(self) -> Finding:
@@ -231,6 +277,68 @@ class Fairness:
 
 
 @dataclass(frozen=True)
+class CertifiedGroup:
+    """The bound among people of whom something is known beside the release.
+
+    Parameters:
+        by: What is known: an attribute, or several with 'and' between them.
+        value: Its value in this group.
+        bound: Upper bound on every adversary's balanced accuracy within the group; None: not
+            certified.
+        empirical: Balanced accuracy of the best adversary for just these people.
+        slack: What is added because people are a sample.
+        people: Test people of the group who have each value of the private attribute.
+        reason: Why it is not certified; empty where it is.
+    """
+
+    by: str
+    value: str
+    bound: float | None
+    empirical: float
+    slack: float
+    people: tuple[int, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class PriorPoint:
+    """One point of a curve that bounds every adversary.
+
+    Parameters:
+        at: A false positive rate, a posterior probability, or an epsilon, as the curve says.
+        bound: What no adversary exceeds there: a true positive rate, a share of releases, or a
+            delta.
+    """
+
+    at: float
+    bound: float
+
+
+@dataclass(frozen=True)
+class AllPriors:
+    """What holds whatever the adversary believed before: bounds at every prior at once.
+
+    Parameters:
+        roc: Per false positive rate, the largest true positive rate of any test of one value
+            against another, over all pairs of values.
+        posterior: Per probability, the largest share of releases of people of one value after which
+            it has at least that probability, the values being equally likely before.
+        leakage_bits: Maximal leakage: log2(k V) for k equally likely values.
+        bayes_security: The smallest over pairs of values of 2 (1 - V): 1 says nothing leaks, 0
+            everything.
+        epsilon_delta: Per epsilon, a delta with which every pair of values is (epsilon,
+            delta)-indistinguishable. It is about this attribute, and no differential privacy of the
+            record.
+    """
+
+    roc: tuple[PriorPoint, ...]
+    posterior: tuple[PriorPoint, ...]
+    leakage_bits: float
+    bayes_security: float
+    epsilon_delta: tuple[PriorPoint, ...] = ()
+
+
+@dataclass(frozen=True)
 class Certified:
     """What no adversary can beat when it guesses one private attribute, or why nothing can be said;
     certificate.py has the proof.
@@ -246,7 +354,8 @@ class Certified:
         empirical: Balanced accuracy of the best adversary for just these people: bound = empirical
             + slack.
         slack: What is added because people are a sample.
-        confidence: How sure each of these bounds is by itself.
+        confidence: How sure all bounds of a page are at once; of those written before
+            `statements` was, each by itself.
         people: Test people who have each value.
         d: Dimensions of the code that noise is added to, or symbols of the alphabet; 0 where there
             is neither.
@@ -257,6 +366,17 @@ class Certified:
         transport: The bound by optimal transport, where it was asked for.
         note: What else is to be known about it, in one or two sentences.
         flip: Of a release of symbols: how often one is replaced by another drawn at random.
+        records: How many records of a person the adversary sees at once.
+        per: Whether each record is released, or one release is made of all records of a person.
+        weighing: Whether every person weighs the same, or every record.
+        given: Attributes that the adversary knows beside the release.
+        alone: Where something is given: balanced accuracy of the best guess from it without the
+            release, among just these people.
+        groups: The bound within every group of people by what is given, all at once.
+        data_free: A bound that needs no people: from the noise and the largest distance between two
+            codes; None where there is none.
+        priors: What holds at every prior.
+        statements: How many statements share the confidence; 0 where it was not counted.
     """
 
     attribute: str
@@ -277,6 +397,15 @@ class Certified:
     transport: float | None = None
     note: str = ""
     flip: float | None = None
+    records: int = 1
+    per: Literal["record", "person"] = "record"
+    weighing: Literal["people", "records"] = "people"
+    given: tuple[str, ...] = ()
+    alone: float | None = None
+    groups: tuple[CertifiedGroup, ...] = ()
+    data_free: float | None = None
+    priors: AllPriors | None = None
+    statements: int = 0
 
     @property
     def chance(self) -> float:
@@ -300,6 +429,9 @@ class Audit:
             bound or an estimate.
         certificates: Per private attribute, and all of them at once, what no adversary can beat;
             for one release of a record and for several.
+        leaves: What leaves with each record, as it was attacked.
+        checks: What is wrong with the data, in plain sentences: to be read before any figure.
+        looks: How often *test* of this data had been looked at before, where that is known.
     """
 
     release: dict[str, Any]
@@ -315,6 +447,9 @@ class Audit:
     information: dict[str, Figure] = field(default_factory=dict)
     certificates: tuple[Certified, ...] = ()
     version: int = VERSION
+    leaves: WhatLeaves = field(default_factory=WhatLeaves)
+    checks: tuple[str, ...] = ()
+    looks: int | None = None
 
     def reading(self, attribute: str) -> Reading:
         return next(r for r in (*self.readings, *self.undeclared) if r.attribute == attribute)
