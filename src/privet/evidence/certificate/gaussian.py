@@ -22,8 +22,10 @@ the safe side (V is convex in P, so E V(P^) >= V(P)), the more so the higher d a
 sigma: there it ends near 1, and the answer is "not certified".
 
 The people must be new to the code *and* to the choice of sigma: fit on *fit*, choose on *select*,
-certify on *test*. The bound is an average over people like them; it holds for this attribute and
-for what the release adds to what is known anyway.
+certify on *test*. The bound is an average over people like them, for this attribute, one record of
+a person, and an adversary who knows nothing else about the person. With something else known, with
+several records of a person or at another prior more can be told: `side_information.py`,
+`several_records.py` and `all_priors.py` have those bounds.
 
 `transport.py` has the classical bound by couplings. V(P^) is never above its value for the same
 sample.
@@ -187,7 +189,8 @@ def certify(
     """
     if method not in ("smoothed", "transport"):
         raise unknown("method of certification", method, ("smoothed", "transport"))
-    codes, labels, person = _checked_codes(codes, sigma, labels, person, values)
+    codes, labels, person = checked(codes, labels, person, values)
+    check_codes(codes, sigma)
     blank = Certificate.blank(
         attribute, values, confidence, releases, codes.shape[1], sigma, method
     )
@@ -195,7 +198,7 @@ def certify(
         return replace(blank, reason=too_few(values))
     sample = Sample.of(codes.astype(np.float64), labels, person, len(values))
     blank = replace(blank, people=sample.people, prior=sample.prior(prior))
-    reason = too_few(sample.people) or _not_certifiable(codes.shape[1], sigma)
+    reason = too_few(sample.people) or not_certifiable(codes.shape[1], sigma)
     if reason or not sigma:
         return replace(blank, reason=reason)
     effective, delta = sigma / math.sqrt(releases), 1 - confidence
@@ -217,10 +220,8 @@ def certify(
     return replace(found, transport=min(1.0, by_transport))
 
 
-def _checked_codes(
-    codes: Array, sigma: float | None, labels: Array, person: Array, values: Sequence[str]
-) -> tuple[Array, Array, Array]:
-    codes, labels, person = checked(codes, labels, person, values)
+def check_codes(codes: Array, sigma: float | None) -> Array:
+    """Finite codes and a deviation of noise, or a sentence on what is wrong."""
     if codes.dtype.kind not in "fiu" or not np.isfinite(codes).all():
         raise PrivetError(
             "Codes must be finite numbers: look for nan or infinity in what the release's network "
@@ -228,10 +229,10 @@ def _checked_codes(
         )
     if sigma is not None and not (sigma >= 0 and math.isfinite(sigma)):
         raise PrivetError(f"The deviation of noise is a number from 0 on, and {sigma} is not.")
-    return codes, labels, person
+    return codes
 
 
-def _not_certifiable(dimensions: int, sigma: float | None) -> str:
+def not_certifiable(dimensions: int, sigma: float | None) -> str:
     """Why no sample certifies such a release; empty where one may."""
     if dimensions > DIMENSIONS:
         return (
@@ -355,20 +356,23 @@ def too_few(people: Sequence[Any]) -> str:
 
 
 def conclude(
-    blank: Certificate, sample: Sample, even: Value, real: Value, delta: float, *, known_prior: bool
+    blank: Certificate,
+    sample: Sample,
+    even: Value,
+    real: Value,
+    delta: float,
+    *,
+    known_prior: bool,
+    plain_delta: float | None = None,
 ) -> Certificate:
-    """From V(P^), at equally likely values and at the prior, to the certificate."""
+    """From V(P^), at equally likely values and at the prior, to the certificate; `plain_delta` is
+    for plain accuracy, and the same as `delta` where it is not given."""
     k, everyone, fewest = len(blank.values), len(sample.held), min(blank.people)
     value, slack = min(max(even.value, 1 / k), 1.0), even.error + hoeffding(sample.held / k, delta)
     bound = min(value + slack, 1.0)
-    # At the population's own prior the success of a fixed rule is a mean over all people, each with
-    # influence 1 / n.
-    influence = (
-        sample.held * np.asarray(blank.prior)
-        if known_prior
-        else np.full((everyone, 1), 1 / everyone)
-    )
-    plain = max(real.value, *blank.prior) + real.error + hoeffding(influence, delta)
+    # At the population's own prior the success of a fixed rule is a mean over all people.
+    influence = sample.held * np.asarray(blank.prior) if known_prior else sample.shares[:, None]
+    plain = max(real.value, *blank.prior) + real.error + hoeffding(influence, plain_delta or delta)
     found = replace(blank, empirical=value, slack=slack)
     if 1 / k + slack >= VACUOUS:
         return replace(found, reason=too_few_for_any(everyone, k, 1 - blank.confidence))

@@ -6,11 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from privet.core.errors import PrivetError
 from privet.evidence import Array
+
+Weighing = Literal["people", "records"]
 
 
 @dataclass(frozen=True)
@@ -22,24 +25,39 @@ class Sample:
         codes: (n, d)
         within: (n, k): weight of the code among the people of each value; columns sum to 1.
         joint: (n, k): weight of the code and value among all people; sums to 1.
-        held: (people, k): weight of the person among the people of each value.
+        held: (people, k): weight of the person among the people, or records, of each value.
+        shares: (people,): weight of the person among all; sums to 1.
     """
 
     codes: Array
     within: Array
     joint: Array
     held: Array
+    shares: Array
 
     @property
     def people(self) -> tuple[int, ...]:
         return tuple(int(n) for n in (self.held > 0).sum(0))
 
     @staticmethod
-    def of(codes: Array, labels: Array, person: Array, k: int) -> Sample:
-        """Every person of a value weighs the same, and so does each of the person's records."""
+    def of(
+        codes: Array, labels: Array, person: Array, k: int, weighing: Weighing = "people"
+    ) -> Sample:
+        """Every person of a value weighs the same, and so does each of the person's records; or,
+        weighing records, every record of a value weighs the same.
+
+        With records, the bound is for people who have as many records of each value as these have:
+        given those counts, records of person i enter a fixed rule's success under value a with
+        weight n_ia / n_a in all, people are independent, and Hoeffding holds with that influence.
+        """
         everyone, who = np.unique(person, return_inverse=True)
         records = np.bincount(who * k + labels, minlength=len(everyone) * k).reshape(-1, k)
-        held = (records > 0) / np.maximum((records > 0).sum(0), 1)
+        weights = records if weighing == "records" else records > 0
+        held = weights / np.maximum(weights.sum(0), 1)
+        total = records.sum(1)
+        shares = total / max(len(labels), 1)
+        if weighing == "people":
+            shares = np.full(len(everyone), 1 / max(len(everyone), 1))
         distinct, place = np.unique(
             codes + 0.0, axis=0, return_inverse=True
         )  # + 0.0 makes -0.0 the same code as 0.0
@@ -50,9 +68,7 @@ class Sample:
             )
 
         within = gather(held[who, labels] / records[who, labels])
-        return Sample(
-            distinct, within, gather(1 / (records.sum(1)[who] * max(len(everyone), 1))), held
-        )
+        return Sample(distinct, within, gather((shares / total)[who]), held, shares)
 
     def prior(self, given: Sequence[float] | None) -> tuple[float, ...]:
         """How frequent the values are: among these people, or as given."""

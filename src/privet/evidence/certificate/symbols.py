@@ -60,7 +60,7 @@ def certify_alphabet(
     (0.5, 0.524)
     """
     symbols, labels, person = checked(symbols, labels, person, values)
-    rows = _checked_channel(symbols, size, channel)
+    rows = _checked_symbols(symbols, size, channel)
     blank = Certificate.blank(attribute, values, confidence, releases, 1, None, "histogram")
     if len(values) < 2:
         return replace(blank, reason=too_few(values))
@@ -70,7 +70,7 @@ def certify_alphabet(
         return replace(blank, reason=why)
     seen = np.eye(len(sample.codes))
     if rows is not None and math.comb(rows.shape[1] + releases - 1, releases) <= OUTPUTS:
-        seen = _tallies(rows[sample.codes[:, 0].astype(np.int64)], releases)
+        seen = tallies(rows[sample.codes[:, 0].astype(np.int64)], releases)
     error = 1e-9 + releases * rounding
     even, real = (
         Value(float((w.T @ seen).max(0).sum()), error)
@@ -79,10 +79,15 @@ def certify_alphabet(
     return conclude(blank, sample, even, real, 1 - confidence, known_prior=prior is not None)
 
 
-def _checked_channel(symbols: Array, size: int, channel: Array | None) -> Array | None:
+def _checked_symbols(symbols: Array, size: int, channel: Array | None) -> Array | None:
     whole = symbols.dtype.kind in "iu" and symbols.shape[1] == 1
     if not whole or (symbols.size and not (symbols.min() >= 0 and symbols.max() < size)):
         raise PrivetError(f"Symbols are one whole number per record, from 0 to {size - 1}.")
+    return checked_channel(size, channel)
+
+
+def checked_channel(size: int, channel: Array | None) -> Array | None:
+    """Rows of probabilities, one per symbol, or a sentence on what is wrong."""
     if channel is None:
         return None
     rows = np.asarray(channel, dtype=np.float64)
@@ -133,7 +138,7 @@ def smallest_flip(
     return max(0.0, 1 - (room - blind) / max(found.empirical - blind, 1e-12))
 
 
-def _tallies(rows: Array, releases: int) -> Array:
+def tallies(rows: Array, releases: int) -> Array:
     """Probabilities (symbols, tallies) of how often each output comes in so many releases:
     multinomial, given a row of one release."""
     outputs = rows.shape[1]
