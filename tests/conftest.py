@@ -19,7 +19,9 @@ SHARED = Path(__file__).parents[1].parent / "shared" / "data"
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test reads or fills the cache of whoever runs it."""
+    """No test reads or fills the cache of whoever runs it, and none counts looks at test data
+    unless it is about that."""
+    os.environ["PRIVET_LOOKS"] = "off"
     before = os.environ.get("PRIVET_CACHE")
     os.environ["PRIVET_CACHE"] = str(tmp_path_factory.mktemp("cache"))
     yield

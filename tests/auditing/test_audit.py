@@ -179,8 +179,7 @@ def test_noise_hides_what_it_drowns(table):
 def test_a_battery_says_what_it_has_not_tried(table):
     release = Release.identity(learn_schema(table, ["u"]))
     told = {
-        name: " ".join(limitations(release, battery, 7, [], ()))
-        for name, battery in BATTERIES.items()
+        name: " ".join(limitations(release, battery, 7, ())) for name, battery in BATTERIES.items()
     }
     for name, battery in BATTERIES.items():
         assert ("small attackers only" in told[name]) == bool(battery.scouts)

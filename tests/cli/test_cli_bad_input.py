@@ -118,9 +118,9 @@ TABLE = [
         "both private and a task",
     ),
     (
-        "a task for tiprdc",
-        [*LEARN, "--data", "{room}/table.csv", "--private", "sex", "--utility", "b"],
-        "privet audit",
+        "an unknown task for tiprdc",
+        [*LEARN, "--data", "{room}/table.csv", "--private", "sex", "--utility", "c"],
+        "no attribute 'c'",
     ),
     (
         "unknown column",

@@ -103,7 +103,9 @@ def test_audit_writes_its_files_and_names_the_attributes(story):
         "summary.md",
     }
     lines = story.said["audit"].splitlines()
-    assert [line.split(":")[0] for line in lines] == ["beard", "smiling", "The report"]
+    first = "Look at the data first"  # 300 portraits are few
+    named = [line.split(":")[0] for line in lines]
+    assert list(dict.fromkeys(named)) == [first, "beard", "smiling", "The report"]
     said = Audit.load(story.room / "found" / "audit.json")
     assert [r.attribute for r in said.private] == ["beard"] and [
         r.attribute for r in said.utility

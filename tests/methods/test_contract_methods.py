@@ -197,11 +197,15 @@ def test_a_changed_file_is_refused(learned, tmp_path):
             read_graph(tmp_path)
 
 
-def test_a_task_is_refused_where_none_is_used(learned):
+def test_a_task_that_nobody_learns_from_is_left_out_of_the_input(learned):
     data, method, _, _ = learned
     if method.tasks == "none":
-        with pytest.raises(PrivetError, match="without knowing a task"):
-            method.fit(data, ["u"], ["y"])
+        problem = method.problem(data, ["u"], ["y"])
+        assert problem.utility == ()
+        columns = [column.name for column in getattr(problem.schema.plain, "columns", ())]
+        assert "y" not in columns
+        with pytest.raises(PrivetError, match="no attribute"):
+            method.problem(data, ["u"], ["nothing-of-the-kind"])
 
 
 def test_settings_are_parsed():

@@ -43,7 +43,9 @@ from privet.auditing.record_information import noise_information, record_informa
 from privet.auditing.threads import Work, run_in_two_threads
 from privet.core.errors import PrivetError
 from privet.core.progress import bar, counted
+from privet.data.checks import check_data, input_columns, serious
 from privet.data.dataset import PARTS, Array, Attribute, Dataset
+from privet.data.looks import look_at_test
 from privet.evidence.fairness import fairness
 from privet.evidence.figures import (
     Audit,
@@ -197,7 +199,7 @@ class _Audit:
             self._about(inputs),
             self.battery.name,
             tuple(readings),
-            limitations(self.release, self.battery, kinds, self.utility, self.skipped),
+            limitations(self.release, self.battery, kinds, self.skipped),
             round(time.monotonic() - started, 1),
             (*inverted, *(one for one, _ in rebuilt)),
             undeclared,
@@ -207,6 +209,12 @@ class _Audit:
             certificates(
                 self.release, self.data, private=self.private, device=self.device, seed=self.seed
             ),
+            checks=serious(
+                check_data(
+                    self.data, self.private, self.utility, input_columns(self.release.schema)
+                )
+            ),
+            looks=look_at_test(self.data, "audit", self.release.card.get("sha256")),
         )
 
     def _role(self, name: str) -> Role:

@@ -12,7 +12,6 @@ def limitations(
     release: Release,
     battery: Battery,
     adversaries: int,
-    utility: Sequence[str],
     skipped: Sequence[str],
 ) -> tuple[str, ...]:
     """Sentences for the end of an audit.
@@ -21,7 +20,6 @@ def limitations(
         release: What was audited.
         battery: With which attackers.
         adversaries: How many kinds of them were tried.
-        utility: The tasks.
         skipped: Why some attacks were not tried.
     """
     undeclared = (
@@ -42,13 +40,6 @@ def limitations(
     ]
     if not battery.people:
         sentences.append("Nobody tried to find people again, or to tell who was learned from.")
-    columns = {column.name for column in getattr(release.schema.plain, "columns", ())}
-    sentences += [
-        f"The task '{name}' is itself a column that the release takes: it is copied rather than "
-        "predicted."
-        for name in utility
-        if name in columns
-    ]
     if not release.is_random:
         sentences.append(
             "The release is deterministic: it adds no noise, so no bound holds for every adversary."

@@ -85,14 +85,17 @@ def demo(
 @data_app.command("show", epilog="Example:  privet data show portraits:4000")
 def data_show(
     spec: Annotated[str, typer.Argument(help="What to read, as for --data")],
+    private: Annotated[str, typer.Option(help="What is to be hidden: checked first")] = "",
+    utility: Annotated[str, typer.Option(help="The tasks: checked first")] = "",
     schema: SchemaFile = None,
 ) -> None:
-    """Sizes, people, attributes and their rates, and how many bits attributes share with each
-    other."""
+    """What is wrong with the data; sizes, people, attributes and their rates, and how many bits
+    attributes share with each other."""
+    from privet.core.settings import names
     from privet.data.show import show
     from privet.data.sources import load
 
-    out.print(show(load(spec, schema)))
+    out.print(show(load(spec, schema), names(private), names(utility)))
 
 
 @app.command("methods", epilog="Example:  privet methods")
@@ -119,7 +122,10 @@ def learn(
     ],
     folder: Out,
     utility: Annotated[
-        str, typer.Option(help="Tasks to keep possible, for methods that take tasks")
+        str,
+        typer.Option(
+            help="Tasks to keep possible, for methods that take tasks; never part of the input"
+        ),
     ] = "",
     budget: Annotated[
         float | None,
@@ -142,15 +148,30 @@ def learn(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoint in --out, if there is one")
     ] = False,
+    accept: Annotated[
+        str,
+        typer.Option(
+            metavar="CHECK",
+            help="Go on although a check of the data fails: duplicates, label or people",
+        ),
+    ] = "",
     checkpoint_rounds: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Learn a release from the fit part of the data and write it to a folder."""
     from privet.commands.learn import learn as run
+    from privet.core.settings import names
     from privet.train.distributed import first, joined
     from privet.train.game import Run
 
     with joined(method, device, folder) as (own, where):
-        how = Run(where, resume, own, rounds_between=checkpoint_rounds, command=command_line())
+        how = Run(
+            where,
+            resume,
+            own,
+            rounds_between=checkpoint_rounds,
+            command=command_line(),
+            accept=tuple(names(accept)),
+        )
         run(
             method,
             data,
@@ -244,6 +265,8 @@ def audit(
         seed=seed,
         device=device,
     )
+    for check in result.checks:
+        out.print(f"Look at the data first: {check}", markup=False)
     for reading in result.readings:
         line = f"{sentence(reading, records(result))} {headline(result, reading)}".rstrip()
         out.print(f"{reading.attribute}: {line}", markup=False)

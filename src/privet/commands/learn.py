@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder
 from privet.core.progress import console
 from privet.core.settings import names
+from privet.data.checks import check_data, input_columns, refuse_meaningless, serious
 from privet.data.dataset import Dataset
 from privet.data.schema import TableSchema
 from privet.data.sources import load
@@ -18,6 +20,8 @@ from privet.methods.registry import METHODS
 from privet.release.release import Release
 from privet.train.checkpoint import CHECKPOINT
 from privet.train.game import Run
+
+PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 
 
 def learn(
@@ -43,7 +47,8 @@ def learn(
         are its own).
     data: what `privet.load` takes, or a Dataset.
     private: the attributes to hide.
-    utility: tasks to keep possible, for methods that take tasks.
+    utility: tasks to keep possible, for methods that take tasks; for all, a task's column is no
+        input.
     out: the folder for card.json, weights.safetensors and release.onnx.
     budget: the method's dial: how much privacy for how much use.
     target: the bound to aim at, of methods whose releases are certified.
@@ -51,7 +56,7 @@ def learn(
     without: table columns to leave out of the release's input.
     schema: a TOML file that says what the columns are.
     seed: on one machine's CPU the same seed gives the same release.
-    run: device, resuming and checkpoints.
+    run: device, resuming, checkpoints, and checks of the data that are accepted.
 
     >>> release = learn("leace", "toy:gaussian", private="u")
     >>> release.card["method"], release.private
@@ -64,13 +69,15 @@ def learn(
     run = run or Run()
     hidden, tasks, left_out = names(private), names(utility), names(without)
     problem = method.problem(data, hidden, tasks, left_out, run)
+    checks = check_data(data, hidden, tasks, input_columns(problem.schema))
+    refuse_meaningless(checks, run.accept)
+    for sentence in serious(checks):
+        console.print(f"Look at the data first: {sentence}", **PLAIN)
     if unused := _unused_columns(problem, [*hidden, *tasks, *left_out]):
         console.print(
             f"Left out of the input: {', '.join(unused)}. No two people share a value there, and "
             "the card would name theirs.",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+            **PLAIN,
         )
     if out is None:
         return method.fit_problem(problem, run)

@@ -3,12 +3,15 @@ other."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from privet.data.checks import check_data
 from privet.data.dataset import PARTS, Attribute, Dataset
 from privet.data.shared_information import shared_bits
 
@@ -19,10 +22,16 @@ _COMPARED, _SHOWN = 64, 16
 _CLASSES = 50
 
 
-def show(data: Dataset) -> RenderableType:
-    """A page of at most 100 columns."""
+def show(data: Dataset, private: Sequence[str] = (), utility: Sequence[str] = ()) -> RenderableType:
+    """A page of at most 100 columns; what is wrong with the data for these private attributes and
+    tasks comes first."""
     page: list[RenderableType] = [
         Text(f"{data.name}: {len(data):,} records, {_shape(data)}", style="bold")
+    ]
+    colours = {"meaningless": "bold red", "warning": "yellow", "note": ""}
+    page += [
+        Text(f"Check: {check.sentence}", style=colours[check.severity])
+        for check in check_data(data, private, utility)
     ]
     people = (
         "every record counts as a person"

@@ -116,8 +116,8 @@ class Method(ABC):
     Attributes:
         name: The name on the command line and in cards.
         title: The name as its authors write it.
-        tasks: Whether the method learns from task labels. One that does not is refused any: its
-            claim is to work without.
+        tasks: Whether the method learns from task labels. One that does not only leaves them out
+            of its input: its claim is to work without.
         modalities: Kinds of records it takes.
         instead: What to do with records of another kind.
         numbers: Whether a private attribute may be a number; classes are always taken.
@@ -185,9 +185,10 @@ class Method(ABC):
     ) -> Release:
         """Learn a release of `data` that hides `private`.
 
-        Methods that take tasks also keep `utility` readable. Only the *fit* part is learned from.
-        `without` names table columns to leave out of the release's input. Each of the three is one
-        name or several.
+        Methods that take tasks also keep `utility` readable. All others only leave it out of a
+        table's input: a release that hands a task's own label on would look useful. Only the *fit*
+        part is learned from. `without` names further table columns to leave out of the release's
+        input. Each of the three is one name or several.
         """
         return self.fit_problem(self.problem(data, private, utility, without, run), run)
 
@@ -232,13 +233,6 @@ class Method(ABC):
                 ),
             ),
             (
-                self.tasks == "none" and utility,
-                (
-                    f"The method {self.name} learns without knowing a task: give --utility to  "
-                    "privet audit  instead."
-                ),
-            ),
-            (
                 self.tasks == "needed" and not utility,
                 f"The method {self.name} needs at least one task: name it with --utility.",
             ),
@@ -248,6 +242,8 @@ class Method(ABC):
             ),
         )
         tasks = [data.attribute(name) for name in utility]
+        if self.tasks == "none":  # the method must not learn from them, nor may they be input
+            tasks = []
         for attribute in (*map(data.attribute, private), *tasks):
             if attribute.kind == "mask" and not (self.masks and attribute.name in utility):
                 only = "it takes masks as tasks only"

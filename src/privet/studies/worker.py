@@ -26,6 +26,7 @@ from privet.auditing.audit import audit
 from privet.auditing.raw_figures import input_fingerprint
 from privet.core.errors import PrivetError
 from privet.data.dataset import Dataset
+from privet.data.looks import looking_for
 from privet.data.schema import learn_schema
 from privet.data.sources import load
 from privet.evidence.figures import Audit, Reading
@@ -124,7 +125,7 @@ def do(job: Mapping[str, Any]) -> None:
         learn(cell, folder, job["device"])
         return
     # The raw cell's networks are where the others' start.
-    with cache_folder(folder.parent.parent / "lessons"):
+    with cache_folder(folder.parent.parent / "lessons"), looking_for("compare"):
         attack(cell, folder, job["device"], job["raw"] and Path(job["raw"]))
 
 

@@ -101,6 +101,7 @@ class Run:
         pace: On a GPU: plain, recorded, compiled (or compiled:MODE of torch.compile), or auto for
             what pays.
         command: Written into the card as the command that made the release.
+        accept: Kinds of checks of the data (data/checks.py) that shall not stop the work.
     """
 
     folder: Path | None = None
@@ -111,6 +112,7 @@ class Run:
     rounds_between: int | None = None
     pace: str = "auto"
     command: str | None = None
+    accept: tuple[str, ...] = ()
 
     def is_due(self, seconds: float, rounds: int) -> bool:
         """Whether to save, so many seconds after the last checkpoint and at the end of this
