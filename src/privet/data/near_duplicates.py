@@ -131,8 +131,8 @@ def _averages(pixels: int, cells: int, window: Window) -> Array:
     edges = pixels * (window[0] + window[1] * np.arange(cells + 1) / cells)
     pixel = np.arange(pixels)
     overlap = np.minimum(edges[1:, None], pixel + 1) - np.maximum(edges[:-1, None], pixel)
-    inside = np.maximum(overlap, 0.0)
-    return (inside / inside.sum(1, keepdims=True)).astype(np.float32)
+    inside: Array = np.maximum(overlap, 0.0)
+    return np.asarray(inside / inside.sum(1, keepdims=True), dtype=np.float32)
 
 
 def _detail(cells: Array) -> Array:
