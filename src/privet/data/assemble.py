@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from privet.core.errors import PrivetError, unknown
-from privet.data.attribute_codes import MANY, code
+from privet.data.attribute_codes import code
 from privet.data.cache import digest
 from privet.data.cell_text import cell_text
+from privet.data.column_meaning import left_out
 from privet.data.dataset import Array, Attribute, Dataset, Modality
 from privet.data.row_selection import choose_rows
 from privet.data.schema_file import Layout, Name, Wish
@@ -152,22 +153,11 @@ def _people(
 
 
 def _features(columns: pd.DataFrame, layout: Layout) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The columns of a table that are input, and a note on those that only name individuals."""
+    """The columns of a table that are input, and notes on those that are not."""
     if layout.features is not None:
         return columns[list(layout.features)], ()
-    names = [
-        c
-        for c in columns.columns
-        if not pd.api.types.is_numeric_dtype(columns[c].dtype) and columns[c].nunique() > MANY
-    ]
-    notes = (
-        (
-            (
-                f"Not used as input, because they name individuals (over {MANY:,} values):"
-                f" {', '.join(names)}."
-            ),
-        )
-        if names
-        else ()
-    )
-    return columns[[c for c in columns.columns if c not in names and c not in layout.labels]], notes
+    usable = [c for c in columns.columns if c not in layout.labels]
+    names, notes = left_out(columns, usable)
+    if len(names) == len(usable):
+        raise PrivetError("No column can be the input of a release: " + " ".join(notes))
+    return columns[[c for c in usable if c not in names]], notes

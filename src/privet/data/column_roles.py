@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from privet.core.errors import PrivetError
 from privet.data.attribute_codes import MANY
+from privet.data.column_meaning import is_text
 from privet.data.dataset import Modality
 from privet.data.images import is_picture
 from privet.data.schema_file import Layout
@@ -142,6 +143,7 @@ def _texts(plain: pd.DataFrame, surely: bool, taken: tuple[object, ...]) -> list
         if name in taken or not holds_words(column):
             continue
         length = float(column.str.len().median())
-        if surely or (length > _LONG and column.nunique() > min(MANY, len(plain) / 2)):
+        distinct = length > _LONG and column.nunique() > min(MANY, len(plain) / 2)
+        if surely or (distinct and is_text(column)):
             found[str(name)] = length
     return sorted(found, key=lambda name: (name != "text", -found[name]))

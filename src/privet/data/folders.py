@@ -1,8 +1,10 @@
-"""A folder of pictures with a CSV file that names them and says something about each."""
+"""A folder of pictures: with a table that names them and says something about each, or with a
+folder for each class."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -12,22 +14,30 @@ from privet.data.assemble import assemble, check_columns
 from privet.data.cache import content_of, digest
 from privet.data.column_roles import holds_words
 from privet.data.dataset import Dataset
-from privet.data.packing import Picture, pack
+from privet.data.packing import BrokenPictures, MixedSizes, Picture, common_size, pack
 from privet.data.schema_file import Layout
-from privet.data.tables import csv_frame
+from privet.data.splitting import is_split_name
+from privet.data.table_files import TEXT_FILES, kind_of, read_table
 
+# Endings of tables that may name the pictures of their folder.
+TABLES = (*TEXT_FILES, ".xlsx", ".jsonl")
+# Endings of pictures.
+PICTURE_FILES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif")
 _USUAL = ("file", "image", "path", "filename", "file_name")
 
 
 def read_folder(folder: Path, layout: Layout, progress: bool = True) -> Dataset:
-    tables = sorted(folder.glob("*.[cC][sS][vV]"))
+    tables = sorted(path for path in folder.iterdir() if kind_of(path) in TABLES)
+    if not tables and (labelled := _by_class(folder)) is not None:
+        paths, columns, note = labelled
+        return picture_files(folder.resolve().name, paths, columns, layout, [], progress, (note,))
     if len(tables) != 1:
-        how_many = "no CSV file" if not tables else f"{len(tables)} CSV files"
+        how_many = "no table" if not tables else f"{len(tables)} tables"
         raise PrivetError(
-            f"The folder {folder} holds {how_many}: it needs one that names the pictures and what"
-            " is known of each."
+            f"The folder {folder} holds {how_many}: it needs one, such as a CSV file, that names"
+            " the pictures and what is known of each, or a folder of pictures for each class."
         )
-    frame = csv_frame(tables[0])
+    frame, notes = read_table(tables[0])
     if layout.modality not in (None, "image"):
         raise PrivetError(
             f"The folder {folder} holds pictures, and the schema asks for {layout.modality}: point"
@@ -46,8 +56,30 @@ def read_folder(folder: Path, layout: Layout, progress: bool = True) -> Dataset:
         layout,
         tables,
         progress,
+        notes,
         beside=[column],
     )
+
+
+def _by_class(folder: Path) -> tuple[list[str], pd.DataFrame, str] | None:
+    """Pictures in a folder for each class, or in such folders below train, valid and test; with the
+    columns that this says, and a note. None where the folder is not of this form."""
+    found = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix.lower() in PICTURE_FILES and path.is_file()
+    )
+    places = [path.relative_to(folder).parts[:-1] for path in found]
+    depths = {len(place) for place in places}
+    if depths == {2} and all(is_split_name(split) for split, _ in places):
+        columns = pd.DataFrame(places, columns=["split", "class"])
+    elif depths == {1}:
+        columns = pd.DataFrame(places, columns=["class"])
+    else:
+        return None
+    classes = sorted(columns["class"].unique())
+    note = f"The class of a picture is the folder that it lies in: {', '.join(classes[:8])}"
+    return [str(path) for path in found], columns, f"{note}{', ...' if len(classes) > 8 else '.'}"
 
 
 def picture_files(
@@ -70,7 +102,25 @@ def picture_files(
     def one_by_one() -> Iterator[Picture]:
         return (Picture(path, path) for path in map(str, paths))
 
-    records = pack(one_by_one, len(paths), content, layout.size, progress=progress)
+    try:
+        records = pack(one_by_one, len(paths), content, layout.size, progress=progress)
+    except BrokenPictures as error:
+        broken = set(error.rows)
+        left = [row for row in range(len(paths)) if row not in broken]
+        if not layout.skip_broken or not left:
+            raise
+        note = f"{len(broken):,} of {len(paths):,} pictures cannot be read and were left out."
+        paths, columns = [paths[row] for row in left], columns.iloc[left]
+        notes = (*notes, note)
+        return picture_files(name, paths, columns, layout, tables, progress, notes, beside)
+    except MixedSizes:
+        size = common_size(one_by_one())
+        note = (
+            f"Pictures of different sizes were brought to {size[0]} x {size[1]} pixels, the middle "
+            "cut out: set another size in a --schema file."
+        )
+        sized = replace(layout, size=size)
+        return picture_files(name, paths, columns, sized, tables, progress, (*notes, note), beside)
     return assemble(
         name, "image", records, columns, layout, digest(content, content_of(tables)), notes=notes
     )

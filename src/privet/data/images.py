@@ -61,6 +61,19 @@ def read_picture(
     return planes.reshape(3, picture.height, picture.width)
 
 
+def picture_size(source: Source) -> Size | None:
+    """Height and width of a picture held upright, from its header; None where it has none."""
+    try:
+        with Image.open(
+            io.BytesIO(source) if isinstance(source, bytes) else source, formats=FORMATS
+        ) as picture:
+            # Orientations 5 to 8 lie on their side (EXIF 2.3, tag 0x0112).
+            turned = picture.getexif().get(ExifTags.Base.Orientation, 1) >= 5
+            return (picture.width, picture.height) if turned else (picture.height, picture.width)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        return None
+
+
 def read_pixels(source: Source, size: Size | None = None, name: str | None = None) -> Array:
     """The same picture as uint8 (height, width, 3), as it is decoded: nothing is moved."""
     picture = _picture(source, size, name, "RGB")

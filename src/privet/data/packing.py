@@ -8,8 +8,7 @@ need. Threads are enough, because Pillow decodes outside the interpreter's lock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -19,13 +18,17 @@ from privet.core.parallel_map import cores, in_order
 from privet.core.progress import bar
 from privet.data.cache import digest, find_array, keep_array, send_on, write_at
 from privet.data.dataset import Array
-from privet.data.images import Size, read_mask, read_pixels
+from privet.data.images import Size, picture_size, read_mask, read_pixels
 
 # Part of every key: raise it when the same bytes come to decode to other pixels, or these to lie in
 # another order.
 _VERSION = 2
 _CHUNK = 64
 _CHUNK_BYTES = 8 << 20
+# The longer side, in pixels, of what pictures of different sizes are brought to.
+LONGEST_SIDE = 128
+# Broken pictures that are named.
+_LISTED = 20
 
 
 class Picture(NamedTuple):
@@ -38,6 +41,57 @@ class Picture(NamedTuple):
 
     name: str
     source: str | bytes
+
+
+class BrokenPictures(PrivetError):
+    """Some pictures cannot be read.
+
+    Parameters:
+        rows: The numbers of these pictures.
+    """
+
+    def __init__(self, sentence: str, rows: Sequence[int]) -> None:
+        super().__init__(sentence)
+        self.rows = tuple(rows)
+
+
+class MixedSizes(PrivetError):
+    """Pictures have different sizes, and nobody has said which to bring them to."""
+
+
+class _Failures:
+    """What went wrong with single pictures while all of them are decoded."""
+
+    def __init__(self) -> None:
+        self.broken: dict[int, str] = {}
+        self.other_size = ""
+
+    def check(self, n: int) -> None:
+        """Raise what was found, once everything was looked at."""
+        if self.broken:
+            rows = sorted(self.broken)
+            if len(rows) == 1:
+                raise BrokenPictures(self.broken[rows[0]], rows)
+            listed = "\n  ".join(self.broken[row] for row in rows[:_LISTED])
+            more = f"\n  and {len(rows) - _LISTED:,} more" if len(rows) > _LISTED else ""
+            raise BrokenPictures(
+                f"{len(rows):,} of {n:,} pictures cannot be read. Replace or remove them, or leave "
+                f"them out with  skip_broken = true  in a --schema file:\n  {listed}{more}",
+                rows,
+            )
+        if self.other_size:
+            raise MixedSizes(self.other_size)
+
+
+def _first_shape(pictures: Iterator[Picture], size: Size | None, mask: bool) -> tuple[int, ...]:
+    """The shape of the first picture that can be read."""
+    first_error: PrivetError | None = None
+    for picture in pictures:
+        try:
+            return _decode(picture, size, mask).shape
+        except PrivetError as error:
+            first_error = first_error or error
+    raise first_error or PrivetError("There is no picture to read.")
 
 
 def pack(
@@ -57,19 +111,17 @@ def pack(
     key = digest("pictures", _VERSION, content, size, mask)
     if (found := find_array(key, n)) is not None:
         return found.transpose(0, 3, 1, 2)
-    rest = pictures()
-    if (first := next(rest, None)) is None:
-        raise PrivetError("There is no picture to read.")
-    shape = _decode(first, size, mask).shape
+    shape, failures = _first_shape(pictures(), size, mask), _Failures()
     with (
         bar("Decoding masks" if mask else "Decoding pictures", n, progress and n > 2000) as tick,
         keep_array(key, (n, *shape)) as file,
     ):
         done, place = 0, file.tell()
-        for size_of_chunk in _written(chain([first], rest), shape, size, mask, file):
+        for size_of_chunk in _written(pictures(), shape, size, mask, file, failures):
             done += size_of_chunk
             place = send_on(file, place, size_of_chunk * int(np.prod(shape)))
             tick(done)
+        failures.check(n)
     if (made := find_array(key, n)) is None:
         raise PrivetError(
             "The decoded pictures were removed from the cache while they were made: run it again."
@@ -83,20 +135,26 @@ def _written(
     size: Size | None,
     mask: bool,
     file: BinaryIO,
+    failures: _Failures,
 ) -> Iterator[int]:
-    """Decode each picture and write it to its place in the file; gives how many, chunk by chunk."""
+    """Decode each picture and write it to its place in the file; gives how many, chunk by chunk.
+    What cannot be decoded is noted and its place stays empty."""
     begin, each = file.tell(), int(np.prod(shape))
 
     def decode(numbered: tuple[int, list[Picture]]) -> int:
         start, chunk = numbered
         for i, picture in enumerate(chunk, start):
-            array = _decode(picture, size, mask)
+            try:
+                array = _decode(picture, size, mask)
+            except PrivetError as error:
+                failures.broken[i], array = str(error), np.zeros(shape, dtype=np.uint8)
             if array.shape != shape:
-                raise PrivetError(
+                failures.other_size = failures.other_size or (
                     f"{picture.name} is {array.shape[0]} x {array.shape[1]} pixels and the first"
                     f" one {shape[0]} x {shape[1]}: bring all to one size with  size = [height,"
                     " width]  in a --schema file."
                 )
+                array = np.zeros(shape, dtype=np.uint8)
             # One by one, so that the picture is still in the processor's cache when it is written.
             write_at(file, array, begin + i * each)
         return len(chunk)
@@ -117,6 +175,15 @@ def _chunks(pictures: Iterable[Picture], decoded: int) -> Iterator[tuple[int, li
             start, chunk, weight = start + len(chunk), [], 0
     if chunk:
         yield start, chunk
+
+
+def common_size(pictures: Iterable[Picture]) -> Size:
+    """A size for pictures of different sizes: their middle height and width, made smaller until the
+    longer side is LONGEST_SIDE at most."""
+    sizes = [picture_size(picture.source) for picture in pictures]
+    height, width = np.median([size for size in sizes if size is not None], axis=0)
+    scale = min(1.0, LONGEST_SIDE / max(height, width))
+    return max(1, round(height * scale)), max(1, round(width * scale))
 
 
 def _decode(picture: Picture, size: Size | None, mask: bool) -> Array:

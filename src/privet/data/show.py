@@ -89,7 +89,8 @@ def _attributes(data: Dataset) -> Table:
             else float(np.mean(column < 0 if attribute.is_class else ~np.isfinite(column)))
         )
         name, values = escape(_short(attribute.name, 24)), escape(_values(attribute, column))
-        table.add_row(name, attribute.kind, values, f"{unknown:.1%}" if unknown else "")
+        kind = "constant" if attribute.is_class and len(np.unique(column)) < 2 else attribute.kind
+        table.add_row(name, kind, values, f"{unknown:.1%}" if unknown else "")
     return table
 
 

@@ -17,7 +17,8 @@ from privet.core.registry import Registry
 from privet.data.dataset import Dataset
 from privet.data.folders import read_folder
 from privet.data.schema_file import Layout, read_layout
-from privet.data.tables import from_frame, read_csv, read_parquet
+from privet.data.table_files import PACKED, READERS, kind_of
+from privet.data.tables import from_frame, read_parquet, read_table_file
 
 # Takes what stands after the colon, a layout, and whether to show progress.
 Source = Callable[[str, Layout, bool], Dataset]
@@ -40,7 +41,7 @@ SOURCES: Registry[Source] = Registry(
 FILES: dict[str, Callable[[Path, Layout, bool], Dataset]] = {
     ".parquet": read_parquet,
     ".pq": read_parquet,
-    ".csv": read_csv,
+    **dict.fromkeys(READERS, read_table_file),
 }
 
 
@@ -78,11 +79,11 @@ def _read_path(path: Path, name: str, layout: Layout, progress: bool) -> Dataset
         if "/" not in name and not Path(name).suffix:
             raise unknown("data source", name, SOURCES)
         raise PrivetError(f"There is no file or folder {path}.")
-    kind = path.suffix.lower()
+    kind = kind_of(path)
     if kind not in FILES:
         raise PrivetError(
-            f"{path} is of a kind that is not read: give {', '.join(FILES)} or a folder of "
-            "pictures with a CSV."
+            f"{path} is of a kind that is not read: give {', '.join(FILES)}, packed or not "
+            f"({', '.join(PACKED)}), or a folder of pictures."
         )
     if not path.stat().st_size:
         raise PrivetError(f"{path} is empty: make it again.")

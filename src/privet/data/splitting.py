@@ -34,6 +34,15 @@ _NAMES = {
 }
 
 
+def is_split_name(name: str) -> bool:
+    """Whether a word names a part of a published split.
+
+    >>> is_split_name("Train"), is_split_name("cat")
+    (True, False)
+    """
+    return name.strip().lower() in _NAMES
+
+
 def assign(
     n: int,
     person: Array | None,

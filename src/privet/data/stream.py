@@ -23,6 +23,7 @@ from privet.data.dataset import Array
 from privet.data.images import is_picture, read_picture
 from privet.data.known_attributes import Given
 from privet.data.schema import ImageSchema, Schema, SignalSchema, TableSchema
+from privet.data.table_files import READERS, kind_of, read_in_parts
 
 # Encoded records, and the columns that are kept beside them.
 Rows = tuple[Array, pd.DataFrame]
@@ -106,7 +107,7 @@ def chunks_of_pictures(schema: Schema, paths: Sequence[Path], rows: int) -> Iter
 def count(path: Path) -> int:
     """How many rows a parquet file has; 0 where counting would mean reading it all."""
     try:
-        return int(pq.ParquetFile(path).metadata.num_rows) if path.suffix.lower() != ".csv" else 0
+        return 0 if kind_of(path) in READERS else int(pq.ParquetFile(path).metadata.num_rows)
     except (pa.ArrowException, OSError):
         return 0
 
@@ -164,11 +165,11 @@ def frames_of(path: Path, rows: int) -> Iterator[pd.DataFrame]:
 
 
 def _parts(path: Path, rows: int, columns: list[str] | None = None) -> Iterator[Any]:
-    """Frames of a CSV file, record batches of a parquet file: `rows` at a time, over the ends of
-    row groups."""
+    """Frames of a table in text, record batches of a parquet file: `rows` at a time, over the ends
+    of row groups."""
     try:
-        if path.suffix.lower() == ".csv":
-            yield from pd.read_csv(path, chunksize=rows)
+        if kind_of(path) in READERS:
+            yield from read_in_parts(path, rows)
         else:
             # Without these two settings, the columns of a whole row group are in memory at once.
             with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:

@@ -1,5 +1,5 @@
-"""A parquet or CSV file: what each column is, which one is the record itself, and what the others
-say about it."""
+"""A parquet file or another table: what each column is, which one is the record itself, and what
+the others say about it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from privet.data.column_roles import Choice, Role, choose, roles_of
 from privet.data.dataset import Dataset
 from privet.data.packing import Picture, pack
 from privet.data.schema_file import Layout
+from privet.data.table_files import read_table, stem_of
 from privet.data.vector_columns import as_windows, read_numbers
 
 _ROWS_AT_ONCE = 64
 
 
-def read_csv(path: Path, layout: Layout, progress: bool = True) -> Dataset:
-    frame = csv_frame(path)
-    check_columns(layout, frame.columns, path.name)
-    roles: dict[str, Role] = {c: "plain" for c in frame.columns if c not in layout.drop}
-    return _finish(path, choose(roles, frame, layout, path.name), frame, layout, content_of([path]))
+def read_table_file(path: Path, layout: Layout, progress: bool = True) -> Dataset:
+    """A table in any of the forms that table_files.py reads."""
+    frame, notes = read_table(path)
+    return _from_plain(path, frame, layout, content_of([path]), notes)
 
 
 def from_frame(frame: pd.DataFrame, layout: Layout | None = None, name: str = "frame") -> Dataset:
@@ -38,36 +38,21 @@ def from_frame(frame: pd.DataFrame, layout: Layout | None = None, name: str = "f
     >>> from_frame(rows).attribute("sex").values
     ('f', 'm')
     """
-    layout = layout or Layout()
     plain = frame.reset_index(drop=True).rename(columns=str)
-    check_columns(layout, plain.columns, name)
-    roles: dict[str, Role] = {c: "plain" for c in plain.columns if c not in layout.drop}
     rows = pd.util.hash_pandas_object(plain, index=False).to_numpy().tobytes()
     content = hashlib.sha256(rows + "\0".join(plain.columns).encode()).hexdigest()
-    return _finish(Path(name), choose(roles, plain, layout, name), plain, layout, content)
+    return _from_plain(Path(name), plain, layout or Layout(), content)
 
 
-def csv_frame(path: Path) -> pd.DataFrame:
-    """A CSV file with its own header, or one sentence. Columns without a name, such as pandas' row
-    numbers, are not data."""
-    try:
-        frame = pd.read_csv(path, low_memory=False)
-    except OSError as error:
-        raise PrivetError(f"Cannot read {path}: {error.strerror}.") from None
-    except (
-        pd.errors.EmptyDataError,
-        pd.errors.ParserError,
-        UnicodeDecodeError,
-        ValueError,
-    ) as error:
-        first = str(error).strip().splitlines()[0].rstrip(".")
-        raise PrivetError(
-            f"{path} cannot be read as CSV in UTF-8 with a header line ({first})."
-        ) from None
-    if not len(frame):
-        raise PrivetError(f"{path} has no rows under its header: add records.")
-    frame.columns = frame.columns.map(str)
-    return frame.drop(columns=[name for name in frame.columns if name.startswith("Unnamed: ")])
+def _from_plain(
+    path: Path, frame: pd.DataFrame, layout: Layout, content: str, notes: tuple[str, ...] = ()
+) -> Dataset:
+    """A table whose cells hold single values."""
+    check_columns(layout, frame.columns, path.name)
+    roles: dict[str, Role] = {c: "plain" for c in frame.columns if c not in layout.drop}
+    choice = choose(roles, frame, layout, path.name)
+    choice = choice._replace(notes=(*notes, *choice.notes))
+    return _finish(path, choice, frame, layout, content)
 
 
 def read_parquet(path: Path, layout: Layout, progress: bool = True) -> Dataset:
@@ -130,7 +115,7 @@ def _finish(
             flat = numbers.reshape(len(numbers), -1)
             records = pd.DataFrame(flat, columns=[f"v{i}" for i in range(flat.shape[1])])
     return assemble(
-        path.stem, choice.modality, records, plain, layout, content, masks, choice.notes
+        stem_of(path), choice.modality, records, plain, layout, content, masks, choice.notes
     )
 
 

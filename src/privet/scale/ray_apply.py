@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from privet.core.errors import PrivetError, first_line
 from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures
+from privet.data.table_files import READERS, kind_of
 from privet.release.apply import chunk_rows, tables
 from privet.release.runtime import Runnable, read_graph, session
 from privet.scale.cluster import connected, read_files, write_files
@@ -62,9 +63,10 @@ def spread(
         seed: Makes the noise repeatable.
     """
     file = source if isinstance(source, Path) else None
-    if file is not None and file.suffix.lower() == ".csv":
+    if file is not None and kind_of(file) in READERS:
         raise PrivetError(
-            "--ray takes a parquet file or pictures: nobody can start in the middle of a CSV file."
+            "--ray takes a parquet file or pictures: nobody can start in the middle of another "
+            "kind of table."
         )
     with connected(address) as ray, _ordered() as data:
         rows = chunk_rows(schema)

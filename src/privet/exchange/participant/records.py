@@ -17,6 +17,7 @@ from privet.data.cell_text import class_text
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Schema
 from privet.data.stream import stream_file, stream_pictures
+from privet.data.table_files import READERS, header, kind_of
 from privet.exchange.participant.campaign import Campaign
 from privet.exchange.participant.metadata import metadata
 from privet.exchange.protocol.checks import check_envelope
@@ -126,8 +127,8 @@ def _read_file(
 
 def _column_names(path: Path) -> list[str]:
     try:
-        if path.suffix.lower() == ".csv":
-            return [str(name) for name in pd.read_csv(path, nrows=0).columns]
+        if kind_of(path) in READERS:
+            return header(path)
         return list(pq.read_schema(path).names)
     except (OSError, ValueError):
         raise PrivetError(f"{path} cannot be read as parquet or CSV.") from None
