@@ -3,13 +3,17 @@ what cannot be certified says why."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor, nn
@@ -22,6 +26,7 @@ from privet.auditing import certify
 from privet.auditing.attribute_attack import AttackTarget, run_adversary
 from privet.auditing.certificate_targets import RANGES
 from privet.cli import main as cli
+from privet.commands import certify as commands
 from privet.core.errors import PrivetError
 from privet.data.dataset import PARTS, Attribute, Dataset
 from privet.data.schema import TextSchema, learn_schema
@@ -177,7 +182,8 @@ def test_records_without_a_label_are_left_out(data: Dataset) -> None:
         "u",
         data.attribute("u").values,
     )
-    assert one(certify.certificates(release, some, device="cpu")).bound == wanted.bound
+    found = one(certify.certificates(release, some, device="cpu"))
+    assert found.bound == pytest.approx(wanted.bound, abs=1e-6), "graph and network round alike"
 
 
 def test_several_attributes_are_certified_one_by_one_and_at_once(data: Dataset) -> None:
@@ -224,6 +230,70 @@ def test_people_of_other_data_come_with_a_warning(data: Dataset) -> None:
         "learned on other data (elsewhere)"
         in one(certify.certificates(release, data, device="cpu")).note
     )
+
+
+def ill_people(people: int, seed: int = 0) -> pd.DataFrame:
+    """2 % of people are ill in all of three records and look like everybody else; 4.5 % are ill in
+    one of three, which shows."""
+    random = np.random.default_rng(seed)
+    kind = random.choice(["well", "chronic", "once"], people, p=[0.935, 0.02, 0.045])
+    ill = np.repeat((kind == "chronic")[:, None], 3, 1)
+    ill[kind == "once", 0] = True
+    shows = (kind == "once")[:, None] & ill
+    a = np.where(shows, 4.0, 0.0) + 0.1 * random.standard_normal((people, 3))
+    person = np.repeat(np.arange(people), 3)
+    table = pd.DataFrame({"a": a.ravel(), "person": person})
+    return table.assign(ill=np.where(ill.ravel(), "yes", "no"))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_people_whose_records_contradict_each_other_are_not_left_out(seed: int) -> None:
+    sick = load(ill_people(6000, seed))
+    schema = learn_schema(sick, ["ill"])
+    release = Release(
+        schema,
+        ("squash", {}),
+        Additive(Squash(schema.shape[0] or 0, 1), 0.3),
+        Noise("gaussian", (1,), 0.3),
+        {"private": ["ill"]},
+    )
+    found = one(certify.certificates(release, sick, device="cpu", releases=(1,)), "ill")
+    test = sick.part("test")
+    z = release(release.schema.inputs(test), seed=seed)[:, 0]
+    ill = test.labels["ill"] == sick.attribute("ill").values.index("yes")
+    weights = np.ones(len(test))
+    for value in (False, True):  # every person of a value weighs the same
+        counts = pd.Series(test.people[ill == value]).value_counts()
+        weights[ill == value] = 1 / counts.loc[test.people[ill == value]].to_numpy()
+    above = z > 0.5
+    reads = np.mean(
+        [
+            np.average(above[ill == value] == value, weights=weights[ill == value])
+            for value in (0, 1)
+        ]
+    )
+    assert reads > 0.8, "a threshold reads it, or the test shows nothing"
+    assert (found.bound or 1.0) >= reads and "nothing is left out" in found.note
+
+
+def test_what_is_certified_is_the_graph_that_runs(room: Path, release_folder: Path) -> None:
+    data = load(str(room / "people.csv"))
+    usual = one(certify.certificates(Release.load(release_folder), data, releases=(1,)))
+    other = room / "tampered"
+    shutil.copytree(release_folder, other, dirs_exist_ok=True)
+    graph = onnx.load_from_string((other / "release.onnx").read_bytes())
+    for tensor in graph.graph.initializer:
+        if tensor.name == "scale":
+            tensor.CopyFrom(onnx.numpy_helper.from_array(np.float32(0.0001), "scale"))
+    (other / "release.onnx").write_bytes(graph.SerializeToString())
+    card = json.loads((other / "card.json").read_text())
+    digest = hashlib.sha256((other / "release.onnx").read_bytes()).hexdigest()
+    card["sha256"]["graph"] = digest
+    (other / "card.json").write_text(json.dumps(card))
+    found = one(certify.certificates(Release.load(other), data, releases=(1,)))
+    assert usual.bound is not None and usual.sigma == pytest.approx(0.4)
+    assert found.bound is None and found.sigma == pytest.approx(0.0001)
+    assert "says nothing" in found.reason, "with next to no noise"
 
 
 # What is not.
@@ -489,6 +559,51 @@ def test_a_wrong_word_leaves_nothing(
     result = run("certify", release_folder, "--data", room / "people.csv", *words, "--out", out)
     assert isinstance(result.exception, PrivetError) and said in str(result.exception)
     assert not any(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def strangers(room: Path) -> Path:
+    """People whom the release has not seen, in a file whose split column says so."""
+    raw = small("table", 900, seed=7)
+    frame = raw.records.drop(columns="colour")
+    for name in ("u", "y"):
+        frame[name] = np.array(["no", "yes"])[raw.labels[name]]
+    frame.assign(split="test").to_csv(room / "strangers.csv", index=False)
+    return room / "strangers.csv"
+
+
+def test_new_people_all_count(release_folder: Path, strangers: Path) -> None:
+    with pytest.raises(PrivetError, match="leaves no person for: fit, attack, select"):
+        load(str(strangers))
+    told = run("certify", release_folder, "--data", strangers, "--new-people", "--device", "cpu")
+    assert told.exit_code == 0, told.output
+    found = commands.certify(release_folder, strangers, new_people=True, device="cpu")
+    assert sum(one(found.certificates).people) == 900
+    assert "learned on other data" in one(found.certificates).note
+
+
+def test_people_the_release_knows_are_not_new(
+    room: Path, release_folder: Path, strangers: Path
+) -> None:
+    words = ["certify", release_folder, "--new-people", "--data"]
+    refused = run(*words, room / "people.csv")
+    assert "the people that the release was learned from" in str(refused.exception)
+    assert "leave out --target" in str(run(*words, strangers, "--target", "0.6").exception)
+
+
+def test_ranges_of_new_people_come_from_people_who_are_not_counted(data: Dataset) -> None:
+    age = 40 + 10 * data.records["a"].to_numpy()
+    aged = replace(
+        data,
+        attributes={**data.attributes, "age": Attribute("age", "number")},
+        labels={**data.labels, "age": age},
+        part_of=np.full_like(data.part_of, PARTS.index("test")),
+    )
+    release = made(aged, 1, 2.0, private=("age",))
+    (found,) = certify.certificates(release, aged, device="cpu", releases=(1,))
+    edges = np.quantile(age[::4], [0.25, 0.5, 0.75])
+    assert found.values[0] == f"below {edges[0]:g}" and sum(found.people) == SMALL * 3 // 4
+    assert "every 4th of the people, who were not counted" in found.note
 
 
 def test_words_about_folders(room: Path, release_folder: Path) -> None:

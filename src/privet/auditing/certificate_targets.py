@@ -14,8 +14,8 @@ from privet.evidence.certificate.classes import binned, jointly, quantile_edges
 
 # A number is guessed as one of so many ranges, equally frequent among the *attack* people.
 RANGES = 4
-# One person in so many may have records that contradict each other.
-ONE_IN = 20
+# Of new people, each so-many-th sets the edges of ranges and is not counted.
+EDGES = 4
 
 
 class GuessTarget(NamedTuple):
@@ -37,7 +37,7 @@ class GuessTarget(NamedTuple):
 def guess_targets(
     data: Dataset, part: str, names: Sequence[str], joint: bool = True
 ) -> list[GuessTarget]:
-    """What is guessed about the people of a part; ranges of a number come from the *attack* people.
+    """What is guessed about the people of a part.
 
     With `joint`, several attributes are also guessed at once.
     """
@@ -45,13 +45,10 @@ def guess_targets(
     for name in names:
         attribute = data.attribute(name)
         if attribute.is_class:
-            own, note = _consistent(labels[name], people)
-            targets.append(GuessTarget(name, attribute.values, own, note))
+            note = _contradictions(labels[name], people)
+            targets.append(GuessTarget(name, attribute.values, labels[name], note))
         elif attribute.kind == "number":
-            edges = quantile_edges(data.part("attack").labels[name], RANGES)
-            own, values = binned(labels[name], edges)
-            note = f"What is guessed is which range {name} lies in: {', '.join(values)}."
-            targets.append(GuessTarget(name, values, own, note))
+            targets.append(_in_ranges(data, part, name))
         else:
             raise PrivetError(
                 f"The private attribute '{name}' is a {attribute.kind}, and there is nothing to "
@@ -64,31 +61,36 @@ def guess_targets(
     return targets
 
 
-def _consistent(labels: Array, people: Array) -> tuple[Array, str]:
-    """Labels without those that contradict most of their person's, where few people have any; and a
-    note on them.
+def _in_ranges(data: Dataset, part: str, name: str) -> GuessTarget:
+    """A number as ranges with equally many people each. Their edges must not come from the people
+    who are counted: they are those of *attack* or, where all people are new, of every fourth
+    person, who then is not counted."""
+    view, others = data.part(part), data.part("attack").labels[name]
+    counted, said = view.labels[name], "found on the attack people"
+    if not len(others):
+        fourth = np.isin(view.people, np.unique(view.people)[::EDGES])
+        others, counted = counted[fourth], np.where(fourth, np.nan, counted)
+        said = f"found on every {EDGES}th of the people, who were not counted"
+    codes, values = binned(counted, quantile_edges(others, RANGES))
+    note = f"What is guessed is which range {name} lies in, {said}: {', '.join(values)}."
+    return GuessTarget(name, values, codes, note)
 
-    A person whose records disagree counts towards two values, and the bound then has to be paid for
-    twice. Where hardly anybody does (one in ONE_IN), the attribute is the person's and the rest are
-    mistaken labels; where many do, it is the record's.
+
+def _contradictions(labels: Array, people: Array) -> str:
+    """A note on people whose records have several values; empty where nobody's do.
+
+    Such people count towards every value that they have, and the bound pays for it. Leaving their
+    records out would judge other people than those who are released.
     """
     rows = np.flatnonzero(labels >= 0)
-    _, person = np.unique(people[rows], return_inverse=True)
-    if not len(rows):
-        return labels, ""
-    counts = np.zeros((person.max() + 1, labels.max() + 1), dtype=np.int64)
-    np.add.at(counts, (person, labels[rows]), 1)
-    mixed = int(((counts > 0).sum(1) > 1).sum())
-    if not mixed or mixed * ONE_IN > len(counts):
-        return labels, ""
-    wrong = rows[labels[rows] != counts.argmax(1)[person]]
-    kept = labels.copy()
-    kept[wrong] = -1
-    note = (
-        f"{len(wrong):,} records of {mixed:,} people contradict most of their person's labels and "
-        "were left out."
+    pairs = np.unique(np.stack([people[rows], labels[rows]]), axis=1)
+    mixed = int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
+    if not mixed:
+        return ""
+    return (
+        f"{mixed:,} people have records with several values: they count towards each of them, and "
+        "nothing is left out."
     )
-    return kept, note
 
 
 def people_per_value(target: GuessTarget, people: Array) -> list[int]:

@@ -29,6 +29,7 @@ from privet.adversaries.released import released_parts
 from privet.adversaries.trees import Boosting
 from privet.auditing.attribute_attack import AttackTarget, run_adversary
 from privet.auditing.certificate_targets import GuessTarget, guess_targets, people_per_value
+from privet.auditing.certified_codes import certified_codes, graph_of
 from privet.core.errors import PrivetError
 from privet.core.progress import bar
 from privet.data.dataset import PARTS, Array, Dataset
@@ -93,7 +94,8 @@ def alphabet_size(release: Release) -> int:
 def noise_free_codes(
     release: Release, data: Dataset, device: torch.device, batch: int = 256
 ) -> Array:
-    """What a certifiable release adds noise to: (n, d), or symbols (n,), of each record."""
+    """What the network of a certifiable release adds noise to: (n, d), or symbols (n,), of each
+    record. For choosing noise; what is certified are the codes of the graph."""
     body = release.to(device).module.get_submodule("body")
     inputs, parts = release.schema.inputs(data), []
     with torch.inference_mode():
@@ -162,11 +164,15 @@ def certificates(
     _check_share("confidence", confidence)
     why, test = why_not_certifiable(release), data.part("test")
     targets = guess_targets(data, "test", list(private) or release.private)
-    if why:
+    coded = None
+    if not why and release.noise is not None:
+        inputs = release.schema.inputs(test)
+        coded = certified_codes(graph_of(release), release.noise.shape, inputs)
+    if coded is None or coded.shape is None or coded.reason:
+        why = why if coded is None else coded.reason
         return tuple(_refused(t, confidence, _dimensions(release), why) for t in targets)
-    codes = noise_free_codes(release, test, pick(device))
-    notes, found = (_other_data(release, data), _alphabet_note(release)), []
-    size, scale = alphabet_size(release), noise_scale(release)
+    codes, size, scale = coded.values, coded.shape.symbols, coded.shape.scale
+    notes, found = (_other_data(release, data), _alphabet_note(size, scale)), []
     symbols: dict[str, Any] = {"d": size, "flip": scale} if size else {}
     for target in targets:
         note = " ".join(note for note in (target.note, *notes) if note)
@@ -297,6 +303,7 @@ def certify(
     shared: dict[str, Any] = {"confidence": confidence, "device": where, "seed": seed}
     if target is not None:
         release = with_noise_scale(release, choose_noise_scale(release, data, target, **shared))
+        release.graph = graph_of(release)
     found, steps = certificates(release, data, **shared), tuple[Step, ...]()
     if curve and not why_not_certifiable(release):
         steps = noise_curve(release, data, utility, progress=progress, **shared)
@@ -327,9 +334,40 @@ def _check_certifiable(
     if both := set(release.private) & set(utility):
         raise PrivetError(f"The release hides '{min(both)}', so it cannot be a task as well.")
     release.schema.check(data)
+    if all_new(data):
+        _check_new(release, data, utility, target)
+        return
     data.require_records("attack", "select", "test")
     data.require_labels(release.private, "private", "attack")
     data.require_labels(utility, "utility", "attack")
+
+
+def all_new(data: Dataset) -> bool:
+    """Whether everybody is in *test*, as people are who are new to a release."""
+    return bool((data.part_of == PARTS.index("test")).all())
+
+
+def _check_new(
+    release: Release, data: Dataset, utility: Sequence[str], target: float | None
+) -> None:
+    if target is not None or utility:
+        raise PrivetError(
+            "Where all people are new, noise cannot be chosen and tasks cannot be tried, which "
+            "needs other people than those who are certified: leave out --target and --utility."
+        )
+    refuse_known(release, data)
+    data.require_records("test")
+    data.require_labels(release.private, "private", "test")
+
+
+def refuse_known(release: Release, data: Dataset) -> None:
+    """PrivetError where people who shall be new are those that the release was learned from."""
+    card = release.card.get("data")
+    if isinstance(card, dict) and card.get("fingerprint") == data.fingerprint:
+        raise PrivetError(
+            "These are the people that the release was learned from: leave out --new-people, and "
+            "the test part is certified."
+        )
 
 
 def noise_curve(
@@ -411,9 +449,8 @@ def _refused(target: GuessTarget, confidence: float, d: int, why: str) -> Certif
     return Certified(target.name, target.values, *nothing, why)
 
 
-def _alphabet_note(release: Release) -> str:
+def _alphabet_note(size: int, flip: float) -> str:
     """What is released, where it is a symbol."""
-    size, flip = alphabet_size(release), noise_scale(release)
     if not size:
         return ""
     often = "it is never replaced at random"

@@ -300,6 +300,10 @@ def certify(
     utility: Annotated[
         str, typer.Option(help="Tasks to draw beside the bound, at other noise levels too")
     ] = "",
+    new_people: Annotated[
+        bool,
+        typer.Option("--new-people", help="All people of --data are new to the release: use all"),
+    ] = False,
     schema: SchemaFile = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -322,6 +326,7 @@ def certify(
         target=target,
         out=folder,
         schema=schema,
+        new_people=new_people,
         seed=seed,
         device=device,
         command=command_line(),

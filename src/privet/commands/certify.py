@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from privet.auditing.certify import certify as certified
+from privet.auditing.certify import refuse_known
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder, write_text
 from privet.core.settings import names
@@ -26,6 +28,7 @@ def certify(
     target: float | None = None,
     out: str | Path | None = None,
     schema: str | Path | None = None,
+    new_people: bool = False,
     seed: int = 0,
     device: str = "auto",
     command: str | None = None,
@@ -42,6 +45,8 @@ def certify(
         `out`, the given one is left as it is.
     out: a folder for certificate.json and certificate.html.
     schema: a TOML file that says what the columns are.
+    new_people: all people of the data are new to the release, and all are certified on; a split
+        column is not looked at.
     seed: on one machine's CPU the same seed gives the same figures.
     device: cpu, cuda or auto.
     command: what to write into the card as the command that made it.
@@ -59,7 +64,10 @@ def certify(
     if folder is not None and given is not None and folder.resolve() == given.resolve():
         raise PrivetError(f"{folder} holds the release itself: choose another --out.")
     loaded = release if isinstance(release, Release) else Release.load(release)
-    data = data if isinstance(data, Dataset) else load(data, schema)
+    if not isinstance(data, Dataset):
+        data = _load_new(loaded, data, schema) if new_people else load(data, schema)
+    elif new_people:
+        raise PrivetError("A Dataset has its parts already: give a file, or put all into test.")
     undo = writable_folder(folder) if folder is not None else lambda: None
     try:
         made, certificate = certified(
@@ -76,7 +84,7 @@ def certify(
             page = render_certificate(certificate)
             if target is not None:
                 made.card["command"] = command
-                made.save(folder)
+                made.save(folder, made.graph)
                 hashes = {**certificate.release, "sha256": made.card["sha256"]}
                 certificate = replace(certificate, release=hashes)
             certificate.save(folder / "certificate.json")
@@ -85,3 +93,13 @@ def certify(
         undo()
         raise
     return certificate
+
+
+def _load_new(release: Release, spec: str | Path, schema: str | Path | None) -> Dataset:
+    """People who are all new to the release, as far as that can be told."""
+    usual = None
+    with suppress(PrivetError):  # a split column may leave some part without people
+        usual = load(spec, schema)
+    if usual is not None:
+        refuse_known(release, usual)
+    return load(spec, schema, new_people=True)

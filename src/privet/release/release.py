@@ -42,6 +42,8 @@ class Release:
         network: A word of `nets.NETWORKS` and its settings.
         card: method, settings, private, seed, data, in_game, history, ...: what people want to know
             about it.
+        graph: The graph that people run, where the release was read from a folder; None where it
+            has to be exported.
     """
 
     schema: Schema
@@ -49,6 +51,7 @@ class Release:
     module: nn.Module
     noise: Noise | None
     card: dict[str, Any] = field(default_factory=dict)
+    graph: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.module.eval().requires_grad_(False)
@@ -124,7 +127,8 @@ class Release:
                     .numpy()
                 )
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, graph: bytes | None = None) -> None:
+        """Write a release folder; `graph` is the release's graph where it was exported already."""
         from privet.release.graph import export  # learning needs it at the end only
 
         folder = Path(folder)
@@ -137,7 +141,7 @@ class Release:
                     for k, v in self.module.state_dict().items()
                 }
             )
-            contents = {"weights": weights, "graph": export(self)}
+            contents = {"weights": weights, "graph": graph or export(self)}
             for part, content in contents.items():
                 write_bytes(folder / FILES[part], content)
             self.card["sha256"] = {
@@ -172,6 +176,7 @@ class Release:
             name, settings = card["network"]["name"], card["network"]["settings"]
             module = nets.build(name, schema, settings)
             module.load_state_dict(load_tensors(read_part(folder, card, "weights")))
+            graph = read_part(folder, card, "graph")
             for key in ("network", "output", "version", "privet"):
                 card.pop(key)
         except (KeyError, TypeError, RuntimeError, SafetensorError) as error:
@@ -179,6 +184,5 @@ class Release:
                 f"The release in {folder} cannot be read ({str(error).splitlines()[0]}); learn it"
                 " again."
             ) from None
-        return Release(schema, (name, settings), module, noise and Noise.from_json(noise), card).to(
-            pick(device)
-        )
+        law = noise and Noise.from_json(noise)
+        return Release(schema, (name, settings), module, law, card, graph).to(pick(device))
