@@ -35,8 +35,9 @@ from privet.core.progress import console
 from privet.data.schema import ImageSchema, learn_schema
 from privet.data.sources import load
 from privet.release.apply import apply
+from privet.release.randomness import NOISE_BATCH
 from privet.release.release import Release
-from privet.release.runtime import NOISE_BATCH, read_graph, session
+from privet.release.runtime import read_graph, session
 
 GOAL, MEMORY = 0.85, 1e9
 

@@ -19,16 +19,18 @@ SHARED = Path(__file__).parents[1].parent / "shared" / "data"
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test reads or fills the cache of whoever runs it, and none counts looks at test data
-    unless it is about that."""
+    """No test reads or fills the cache or the keys of whoever runs it, and none counts looks at
+    test data unless it is about that."""
     os.environ["PRIVET_LOOKS"] = "off"
-    before = os.environ.get("PRIVET_CACHE")
+    before = {name: os.environ.get(name) for name in ("PRIVET_CACHE", "PRIVET_HOME")}
     os.environ["PRIVET_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    os.environ["PRIVET_HOME"] = str(tmp_path_factory.mktemp("home"))
     yield
-    if before is None:
-        del os.environ["PRIVET_CACHE"]
-    else:
-        os.environ["PRIVET_CACHE"] = before
+    for name, value in before.items():
+        if value is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = value
 
 
 @pytest.fixture(autouse=True, scope="session")

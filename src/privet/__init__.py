@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from privet.methods.shredder import Shredder
     from privet.methods.tiprdc import TIPRDC
     from privet.methods.unoise import UNoise
+    from privet.release.noise_keys import forget
     from privet.release.release import Release
     from privet.reporting.page import report
     from privet.studies.demo import demo
@@ -65,6 +66,7 @@ _HOME = {
     "Run": "privet.train.game",
     "Release": "privet.release.release",
     "apply": "privet.commands.apply",
+    "forget": "privet.release.noise_keys",
     "audit": "privet.commands.audit",
     "Audit": "privet.evidence.figures",
     "Battery": "privet.auditing.batteries",
@@ -110,6 +112,7 @@ __all__ = [
     "Run",
     "Release",
     "apply",
+    "forget",
     "audit",
     "Audit",
     "Battery",

@@ -273,7 +273,17 @@ def test_main_prints_the_sentence_and_exits_with_2(monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     "verb",
-    [[], ["demo"], ["data", "show"], ["learn"], ["audit"], ["certify"], ["gate"], ["apply"]],
+    [
+        [],
+        ["demo"],
+        ["data", "show"],
+        ["learn"],
+        ["audit"],
+        ["certify"],
+        ["gate"],
+        ["apply"],
+        ["forget"],
+    ],
     ids=" ".join,
 )
 def test_help_has_an_example(verb):

@@ -133,11 +133,12 @@ def test_the_same_audit_again_with_the_raw_figures_of_the_first(story):
 def test_apply_writes_one_record_and_no_picture(story):
     table = pq.read_table(story.room / "released.parquet")
     assert "released.parquet" in story.said["apply"]
-    assert table.column_names == ["file", "z"] and len(table) == 1
+    assert table.column_names == ["z"] and len(table) == 1, "names of files do not leave"
     release = Release.load(story.room / "hedge")
     assert len(table["z"][0].as_py()) == np.prod(release.shape)
     about = json.loads(table.schema.metadata[b"privet"])
     assert about["private"] == ["beard"] and about["shape"] == list(release.shape)
+    assert about["noise"] == "none" and about["leaves"]["kept"] == []
 
 
 def test_unfinished_work_is_not_written_over(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,12 @@ from privet.data.images import read_picture
 from privet.data.schema import Column, Schema, TableSchema, learn_schema
 from privet.data.stream import count, stream_file, stream_pictures
 from privet.nets import registry as nets
-from privet.release.apply import apply
+from privet.release.apply import ApplyOptions
+from privet.release.apply import apply as apply_files
 from small import TRACES, small
 
+# Records in their order can be compared one by one.
+apply = partial(apply_files, options=ApplyOptions(ordered=True))
 DATA = {modality: small(modality, 120) for modality in TRACES}
 
 
@@ -150,7 +154,7 @@ def test_a_folder_of_pictures_is_its_files_in_order(folders, tmp_path):
     for path, picture in zip(paths, frame["image"], strict=True):
         path.write_bytes(picture)
     (tmp_path / "in" / "labels.csv").write_text("file,u\n")
-    out = apply(folders["image"], [tmp_path / "in"], tmp_path / "out", progress=False)
+    out = apply(folders["image"], [tmp_path / "in"], tmp_path / "out", ["file"], progress=False)
     table = pq.read_table(out)
     assert out == tmp_path / "out" / "released.parquet"
     assert table["file"].to_pylist() == sorted(map(str, paths))

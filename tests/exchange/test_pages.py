@@ -43,6 +43,7 @@ from privet.exchange.participant import outbox
 from privet.exchange.protocol.client import Client
 from privet.exchange.protocol.envelope import unpack
 from privet.exchange.protocol.seal import unseal
+from privet.release.keyed_noise import KeyedNoise
 from privet.release.noise import UNIT, Noise
 from privet.release.runtime import session
 
@@ -96,6 +97,58 @@ def test_the_same_random_bytes_give_the_same_noise_as_in_python(page: Page, law:
     np.testing.assert_allclose(
         ends, UNIT[law](np.array([2.0**-53, 1 - 2.0**-53])).astype(np.float32), rtol=3e-7
     )
+
+
+VECTORS = json.loads((Path(__file__).parents[1] / "release" / "keyed_noise.json").read_text())
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{v['dtype']} {v['id']!r}")
+def test_a_key_gives_the_same_words_as_in_python(page: Page, vector: dict[str, Any]) -> None:
+    given = in_page(
+        page,
+        """const bytes = (hex) => Uint8Array.from(hex.match(/../g), (byte) => parseInt(byte, 16));
+        const { words } = await load('noise');
+        const [v] = given;
+        const record = { ...v, x: bytes(v.content) };
+        return Array.from(words({ ...v, key: bytes(v.key) }, record, v.count));""",
+        vector,
+    )
+    assert bytes(given).hex() == vector["words"]
+
+
+def test_a_record_gets_the_noise_that_its_key_gives_in_python(page: Page) -> None:
+    """A row of a release that adds noise, drawn as the page draws it."""
+    x = np.array([0.5, -1.25, 3.0], np.float32)
+    given = in_page(
+        page,
+        """const { keyed } = await load('noise');
+        const x = Float32Array.from(given[1]);
+        const secret = { key: new Uint8Array(32).fill(7), graph: given[0], campaign: 'c' };
+        return Array.from(keyed('gaussian', 20, secret, { dtype: 'float32', shape: [3], x }));""",
+        "ab" * 32,
+        x.tolist(),
+    )
+    drawn = KeyedNoise(bytes([7] * 32), "ab" * 32, "c")
+    wanted, _ = drawn.draw(Noise("gaussian", (20,), 1.0), x[None], ids=[""])
+    assert wanted is not None
+    np.testing.assert_allclose(given, wanted[0], rtol=3e-7, atol=1e-9)
+
+
+def test_the_same_photo_gives_the_same_numbers(page: Page, setting: Setting) -> None:
+    seen = []
+    for _ in range(2):
+        choose(page, setting.photo)
+        seen.append(page.text_content("#numbers"))
+        page.click("#again")
+    assert seen[0] == seen[1] and seen[0]
+    key = f"privet/noise/{setting.campaign.link.campaign}"
+    assert len(page.evaluate("(key) => localStorage.getItem(key)", key)) == 64
+    page.evaluate("(key) => localStorage.removeItem(key)", key)
+    page.reload()
+    page.wait_for_selector(READY)
+    choose(page, setting.photo)
+    assert page.text_content("#numbers") != seen[0], "another key gives other noise"
+    page.click("#again")
 
 
 def test_noise_is_fresh(page: Page) -> None:

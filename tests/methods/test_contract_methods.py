@@ -20,7 +20,7 @@ from privet.core.errors import PrivetError
 from privet.methods import method as method_module
 from privet.methods.method import Method
 from privet.nets.symbols import Symbols
-from privet.release.apply import apply
+from privet.release.apply import ApplyOptions, apply
 from privet.release.graph import check, example, grid
 from privet.release.runtime import read_graph, session
 from small import TRACES, small
@@ -295,6 +295,7 @@ def test_apply_writes_what_the_release_gives(learned, tmp_path):
         keep=["y"],
         seed=5,
         progress=False,
+        options=ApplyOptions(ordered=True),
     )
     table = pq.read_table(out)
     assert table.column_names == ["y", "z"] and len(table) == len(rows)

@@ -4,9 +4,11 @@ nothing read that is not needed."""
 from __future__ import annotations
 
 import datetime
+import json
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,22 +19,27 @@ import pytest
 import torch
 
 from privet.core.errors import PrivetError
+from privet.core.json_values import read
 from privet.core.parallel_map import in_order
 from privet.data.arrow_encoding import encode_batch
 from privet.data.known_attributes import Given, Known
 from privet.data.schema import Column, ImageSchema, TableSchema, TextSchema, learn_schema
 from privet.data.stream import chunks_of_file
+from privet.evidence.what_leaves import WhatLeaves
 from privet.nets import registry as nets
-from privet.release.apply import apply, at_once, chunk_rows
+from privet.release.apply import ApplyOptions, at_once, chunk_rows
+from privet.release.apply import apply as apply_files
 from privet.release.noise import UNIT, Noise
+from privet.release.randomness import NOISE_BATCH
 from privet.release.release import Release
-from privet.release.runtime import NOISE_BATCH
 from small import small
 
 apply_file = sys.modules[
     "privet.release.apply"
 ]  # the name privet.release.apply may be the function
 ROWS = 2 * NOISE_BATCH + 37
+# Records in their order can be compared one by one.
+apply = partial(apply_files, options=ApplyOptions(ordered=True))
 
 
 @pytest.fixture(scope="module")
@@ -299,3 +306,122 @@ def test_released_numbers_are_not_packed_and_kept_words_are(table, tmp_path):
         for i in range(found.num_columns)
     }
     assert packed == {"name": "SNAPPY", "z": "UNCOMPRESSED"}
+
+
+# Keys, order, and what leaves.
+
+
+def _apply(table, tmp_path, rows=None, keep=("name",), **options) -> pd.DataFrame:
+    folder, path, _ = table
+    if rows is not None:
+        path = tmp_path / "rows.parquet"
+        rows.to_parquet(path)
+    out = apply_files(
+        folder, [path], tmp_path / "out.parquet", keep, progress=False,
+        options=ApplyOptions(**options),
+    )  # fmt: skip
+    frame = pq.read_table(out).to_pandas()
+    return frame.assign(z=frame["z"].map(tuple)).set_index("name")
+
+
+def test_the_same_record_gets_the_same_numbers_again(table, tmp_path):
+    folder, path, _ = table
+    for name in ("one", "two"):
+        apply_files(folder, [path], tmp_path / f"{name}.parquet", ["name"], progress=False)
+    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
+
+
+def test_who_is_released_with_it_does_not_matter(table, tmp_path):
+    _, path, _ = table
+    rows = pd.read_parquet(path)
+    whole = _apply(table, tmp_path, id="name")
+    some = _apply(table, tmp_path, rows.iloc[100:350:5].iloc[::-1], id="name")
+    assert (whole["z"][some.index] == some["z"]).all()
+
+
+@pytest.mark.parametrize("options", [{"campaign": "another"}, {"fresh": True}], ids=str)
+def test_another_campaign_and_fresh_noise_give_other_numbers(table, tmp_path, options):
+    before, after = _apply(table, tmp_path, id="name"), _apply(table, tmp_path, **options)
+    assert (before["z"] != after["z"][before.index]).all()
+
+
+def test_equal_rows_get_other_noise_and_a_changed_row_too(table, tmp_path):
+    _, path, release = table
+    rows = pd.read_parquet(path)
+    same = pd.concat([rows.iloc[:1]] * 50, ignore_index=True)
+    same["name"] = [f"p{i}" for i in range(50)]
+    equal = _apply(table, tmp_path, same)
+    assert len(set(equal["z"])) == 50
+    first = release.schema.columns[0].name
+    same.loc[7, first] += 1e-3  # far less than the noise
+    changed = _apply(table, tmp_path, same)
+    differs = equal["z"] != changed["z"][equal.index]
+    assert set(differs[differs].index) == {"p7"}
+    same["name"] = "p0"
+    assert len(set(_apply(table, tmp_path, same.drop(7), id="name")["z"])) == 1
+
+
+def test_records_are_shuffled_and_the_file_says_what_leaves(table, tmp_path):
+    folder, path, _ = table
+    names = [f"p{i}" for i in range(ROWS)]
+    out = tmp_path / "out.parquet"
+    for options, ordered in [({}, False), ({"ordered": True}, True)]:
+        given = pq.read_table(
+            apply_files(
+                folder, [path], out, ["name"], progress=False, options=ApplyOptions(**options)
+            )
+        )
+        found = given["name"].to_pylist()
+        assert sorted(found) == sorted(names) and (found == names) == ordered
+        about = json.loads(given.schema.metadata[b"privet"])
+        assert about["noise"] == "keyed"
+        leaves = read(WhatLeaves, about["leaves"], "leaves")
+        assert leaves == WhatLeaves(
+            kept=("name",),
+            records=None if ordered else 1,
+            linked_by=("order",) if ordered else (),
+        )
+    place = {name: k for k, name in enumerate(_apply(table, tmp_path).index)}
+    rank = np.corrcoef([place[name] for name in names], np.arange(ROWS))[0, 1]
+    assert abs(rank) < 4 / np.sqrt(ROWS)
+
+
+def test_what_names_a_person_links_their_records(table, tmp_path):
+    folder, path, _ = table
+    out = apply_files(
+        folder, [path], tmp_path / "out.parquet", ["name"], progress=False,
+        options=ApplyOptions(id="name"),
+    )  # fmt: skip
+    leaves = json.loads(pq.read_schema(out).metadata[b"privet"])["leaves"]
+    assert leaves["linked_by"] == ["person"] and leaves["records"] is None
+
+
+def test_an_id_with_gaps_tells_nobody_apart(table, tmp_path):
+    _, path, _ = table
+    rows = pd.read_parquet(path)
+    rows.loc[3, "name"] = None
+    with pytest.raises(PrivetError, match="'name' has gaps"):
+        _apply(table, tmp_path, rows, keep=(), id="name")
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_killed_in_the_middle_it_leaves_no_half_file(table, tmp_path):
+    """With buckets on the disk: they have no name, and the file takes its name when it is whole."""
+    folder, path, _ = table
+    code = (
+        "import os, signal, sys\n"
+        "import privet.release.shuffle as shuffle\n"
+        "from privet.release.apply import apply\n"
+        "apply.__globals__['shuffled'] = lambda parts, folder, rows: kill("
+        "shuffle.shuffled(parts, folder, rows, room=1000))\n"
+        "def kill(parts):\n"
+        "    yield next(parts)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "apply(sys.argv[1], [sys.argv[2]], sys.argv[3], ['name'], progress=False)\n"
+    )
+    out = tmp_path / "out.parquet"
+    ended = subprocess.run([sys.executable, "-c", code, folder, path, out], timeout=60, check=False)
+    assert ended.returncode == -9
+    assert not out.exists() and not list(tmp_path.glob("[!.]*"))
+    apply_files(folder, [path], out, ["name"], progress=False)
+    assert len(pq.read_table(out)) == ROWS

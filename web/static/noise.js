@@ -1,5 +1,8 @@
-/* Unit noise, as privet/noise.py draws it: 52 random bits to a number between 0 and 1, and the inverse distribution function of the law.
-   The same bytes give the same noise in both. */
+/* Unit noise, as privet/release/noise.py draws it: 52 random bits to a number between 0 and 1, and the inverse distribution function of the
+   law. The same bytes give the same noise in both. The bytes are a function of a secret key and the record, as in
+   privet/release/keyed_noise.py, which explains it: the same record gives the same numbers. */
+
+import sodium from "./vendor/libsodium-wrappers.mjs";
 
 const A = [
   3.387132872796366608, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4, 4.5921953931549871457e4,
@@ -58,6 +61,40 @@ export function fromBytes(law, bytes) {
   }
   return noise;
 }
+
+const TAG = "privet noise 1\0\0";
+const WORD = 8; // bytes
+const BLOCK = 64; // bytes
+const utf8 = (text) => new TextEncoder().encode(text);
+
+function join(parts) {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  parts.reduce((at, part) => (whole.set(part, at), at + part.length), 0);
+  return whole;
+}
+
+const number = (value, bytes) => Uint8Array.from({ length: bytes }, (_, i) => Math.floor(value / 2 ** (8 * i)) % 256);
+/** A part of a message, after its length: no two lists of parts give the same message. */
+const sized = (text) => join([number(utf8(text).length, 4), utf8(text)]);
+
+/** The first random words of a record, as bytes. `secret` has the key (bytes), the SHA-256 of the release's graph and the campaign's name;
+    `record` the id, the name of its numbers' type, its shape and its numbers. */
+export function words({ key, graph, campaign }, { id = "", dtype, shape, x }, count) {
+  const content = new Uint8Array(x.buffer, x.byteOffset, x.byteLength);
+  const hash = Uint8Array.from(graph.match(/../g), (byte) => parseInt(byte, 16));
+  const message = join([utf8(TAG), hash, sized(campaign), sized(id), sized(`${dtype} ${shape.join(",")}`), content]);
+  const digest = (last) => sodium.crypto_generichash(BLOCK, join([message, Uint8Array.of(last)]), key);
+  const blocks = [digest(0)];
+  if (count > BLOCK / WORD) {
+    const inner = digest(1);
+    while (blocks.length * BLOCK < count * WORD) blocks.push(sodium.crypto_generichash(BLOCK, number(blocks.length, 8), inner));
+  }
+  return join(blocks).slice(0, WORD * count);
+}
+
+/** Noise of a record: the same whenever the same record is released in the same campaign. The first word is not noise: it decides the record's
+    place where a file of records is shuffled. */
+export const keyed = (law, count, secret, record) => fromBytes(law, words(secret, record, count + 1).slice(WORD));
 
 /** Fresh noise from the browser's cryptographic generator, which gives 65,536 bytes at a time. */
 export function fresh(law, count) {

@@ -1,4 +1,5 @@
-/* What leaves, and what stays in this browser: records that wait, receipts of those that were sent, a random name per campaign. Never a photo.
+/* What leaves, and what stays in this browser: records that wait, receipts of those that were sent, a random name and a key per campaign. Never a
+   photo.
    A record is kept here before it is sent, so a broken connection can neither lose a receipt nor send it twice. */
 
 import { ask, random, seal, sha256 } from "./campaign.js";
@@ -114,6 +115,14 @@ function person(campaign) {
   const key = `privet/person/${campaign}`;
   if (!localStorage.getItem(key)) localStorage.setItem(key, random(32));
   return localStorage.getItem(key);
+}
+
+/** The key of this browser's noise in one campaign, made at the first record: with it, the same record gives the same numbers. Whoever has it
+    can take the noise off what was sent, so it never leaves. */
+export function noiseKey(campaign) {
+  const name = `privet/noise/${campaign}`;
+  if (!localStorage.getItem(name)) localStorage.setItem(name, random(32));
+  return Uint8Array.from(localStorage.getItem(name).match(/../g), (byte) => parseInt(byte, 16));
 }
 
 /** The part of a link after # is never sent by a browser. */

@@ -48,7 +48,8 @@ async function start() {
   find("keeps").textContent = STAYS[kind];
   steps("Loading what runs the release in this browser (14 MB, once)");
   await load();
-  release = await Release.open(campaign.graph, campaign.card);
+  const secret = { key: outbox.noiseKey(campaign.id), graph: campaign.manifest.release.graph, campaign: campaign.id };
+  release = await Release.open(campaign.graph, campaign.card, secret);
   decoder = campaign.decoder && (await Decoder.open(campaign.decoder, campaign.card));
   find("progress").hidden = true;
   find("take-part").hidden = false;
@@ -198,7 +199,7 @@ find("camera").onclick = saying(async () => {
   let last;
   const rate = (perSecond) => {
     document.body.dataset.rate = perSecond.toFixed(1);
-    find("rate").textContent = `Live, ${perSecond.toFixed(0)} pictures a second. Each with fresh noise; none is sent.`;
+    find("rate").textContent = `Live, ${perSecond.toFixed(0)} pictures a second. Each with noise of its own; none is sent.`;
   };
   live = await watch(find("video"), campaign.card.input.width, async (pixels) => (last = await show(encode(pixels, campaign.card.input))), rate);
   const seen = (on) => {

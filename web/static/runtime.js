@@ -1,7 +1,7 @@
 /* The release, run here: onnxruntime compiled to WebAssembly, no graphics card, nothing sent anywhere. */
 
 import { RUNTIME } from "./built.js";
-import { fresh } from "./noise.js";
+import { fresh, keyed } from "./noise.js";
 import * as ort from "./vendor/ort.wasm.min.mjs";
 
 /** Threads share memory, which a browser allows only to a page that no other origin can look into: the collector's headers see to that. */
@@ -44,20 +44,22 @@ const TYPES = new Map([[Uint8Array, "uint8"], [Float32Array, "float32"], [BigInt
 
 /** A release: a record in, released numbers out. One run at a time, because a session takes no more. */
 export class Release {
-  static async open(graph, card) {
+  /** `secret` is what its noise is drawn with: the campaign's key, the SHA-256 of the graph and the campaign's name. Without it, noise is fresh. */
+  static async open(graph, card, secret = null) {
     const session = await open(graph);
     if (session.inputNames.some((name) => name !== "x" && name !== "noise") || !session.outputNames.includes("z"))
       throw new Error("The graph of the campaign's release takes something that this page does not know.");
-    return new Release(session, card);
+    return new Release(session, card, secret);
   }
 
-  constructor(session, card) {
+  constructor(session, card, secret = null) {
     this.session = session;
     this.card = card;
+    this.secret = secret;
     this.turn = Promise.resolve();
   }
 
-  /** Released numbers of one record: bytes of a picture, word codes, or a row. Noise is fresh unless it is given, which is for tests. */
+  /** Released numbers of one record: bytes of a picture, word codes, or a row. Noise is given in tests alone. */
   run(x, noise = this.noise(x)) {
     const sized = (shape) => [1, ...shape.map((size) => size ?? x.length)];
     const feeds = { x: new ort.Tensor(TYPES.get(x.constructor), x, sized(this.card.input.shape)) };
@@ -72,7 +74,10 @@ export class Release {
   }
 
   noise(x) {
-    return this.card.noise && fresh(this.card.noise.law, count(this.card.noise.shape.map((size) => size ?? x.length)));
+    if (!this.card.noise) return null;
+    const { law, shape } = this.card.noise;
+    const [many, own] = [count(shape.map((size) => size ?? x.length)), this.card.input.shape.map((size) => size ?? x.length)];
+    return this.secret ? keyed(law, many, this.secret, { dtype: TYPES.get(x.constructor), shape: own, x }) : fresh(law, many);
   }
 }
 

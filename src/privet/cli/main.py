@@ -502,13 +502,78 @@ def apply(
     column: Annotated[
         str | None, typer.Option(help="The column that holds the picture, text or window")
     ] = None,
+    campaign: Annotated[
+        str | None,
+        typer.Option(
+            help="Whose key the noise is drawn with: the same record gets the same numbers in the "
+            "same campaign. Without it, the release has a key of its own"
+        ),
+    ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            help="The column that tells records with the same content apart. Without it, a row's "
+            "number in the file or the name of a picture's file; name one where rows may move",
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh",
+            help="Draw noise that nobody can repeat; whoever sees many releases of a record "
+            "averages it away",
+        ),
+    ] = False,
+    ordered: Annotated[
+        bool,
+        typer.Option(
+            "--ordered",
+            help="Keep the order of the records, which can tell whose they are; else they are "
+            "shuffled",
+        ),
+    ] = False,
     ray: Ray = None,
 ) -> None:
-    """Privatize files: only what the release lets through is written."""
+    """Privatize files: only what the release lets through is written.
+
+    Noise is drawn from a secret key that stays here, so releasing a record again gives the same
+    numbers. Keys are in $PRIVET_HOME/keys (~/.local/share/privet/keys); privet forget destroys one.
+    """
     from privet.commands.apply import apply as run
 
-    written = run(release, inputs, target, keep=keep, column=column, ray=ray)
+    written = run(
+        release,
+        inputs,
+        target,
+        keep=keep,
+        column=column,
+        campaign=campaign,
+        id=id_column,
+        fresh=fresh,
+        ordered=ordered,
+        ray=ray,
+    )
     out.print(f"Released:  {written}", markup=False)
+
+
+@app.command(epilog="Example:  privet forget survey-2026")
+def forget(
+    campaign: Annotated[str, typer.Argument(help="The campaign's name, or its link")],
+) -> None:
+    """Destroy the key of a campaign's noise, when the campaign is over.
+
+    Whoever has the key can take the noise off what was released. Without it nobody can, and nobody
+    can repeat the release: a record that is released again gets other noise, and whoever sees both
+    learns more.
+    """
+    from privet.release.noise_keys import forget as run
+
+    out.print(
+        f"Destroyed:  {run(campaign)}\nNobody can take the noise off what was released any more, or"
+        " release a record again with the same noise.",
+        markup=False,
+    )
 
 
 mount_exchange(app)

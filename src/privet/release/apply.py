@@ -4,7 +4,8 @@ released records comes out.
 Runs the exported graph with onnxruntime, as a participant would. One thread reads, as many as there
 are cores encode, draw noise and run the graph, and one writes; each is a few chunks ahead of the
 next and no more, so memory does not grow with the file. Raw columns do not come out again; labels
-do if they are asked for, a private attribute never.
+do if they are asked for, a private attribute never. The records are shuffled, and what leaves is
+written into the file's metadata.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -27,7 +30,12 @@ from privet.core.progress import bar
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Schema
 from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures, count
-from privet.release.runtime import NOISE_BATCH, Runnable, read_graph, session
+from privet.evidence.what_leaves import Link, WhatLeaves
+from privet.release.keyed_noise import KeyedNoise
+from privet.release.noise_keys import noise_key
+from privet.release.randomness import NOISE_BATCH, Fresh, Randomness, Seeded
+from privet.release.runtime import Runnable, read_graph, session
+from privet.release.shuffle import PLACE, shuffled
 
 # Most records that are read and encoded at once.
 CHUNK = 16 * NOISE_BATCH
@@ -38,14 +46,78 @@ INPUTS = 1 << 18
 FLYING_BYTES = 256 << 20
 # Released records are written in groups of at least so many bytes, or CHUNK records.
 GROUP_BYTES = 8 << 20
-# Where chunks are released elsewhere: folder, schema, source, records, columns to keep, record
-# column, seed.
-Spread = Callable[
-    [Path, Schema, Path | Sequence[Path], int, Sequence[str], str | None, int | None],
-    Iterator[pa.Table],
-]
-
+# Columns that name a person, where nobody says which one does.
+PEOPLE = ("person", "author")
+# The column that names a picture's file.
+FILE = "file"
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif")
+
+
+@dataclass(frozen=True)
+class ApplyOptions:
+    """How a file of released records is made.
+
+    Parameters:
+        campaign: Whose key the noise is drawn with; the beginning of the graph's SHA-256 where none
+            is named. The same record gets other noise in another campaign.
+        id: The column that tells records with the same content apart, such as a number of the
+            person. Without it, a row's number in the file or the name of a picture's file does, so
+            that the equal rows of two people do not get equal noise. Name a column where rows may
+            move: a record whose id has changed gets other noise.
+        fresh: Draw noise from the operating system instead of the key: nobody can repeat it, and
+            whoever sees several releases of a record can average it away.
+        ordered: Keep the order of the records. Without it, they are shuffled, because the order can
+            tell whose a record is.
+    """
+
+    campaign: str | None = None
+    id: str | None = None
+    fresh: bool = False
+    ordered: bool = False
+
+
+@dataclass(frozen=True)
+class Records:
+    """What is released, and how, in a form that can be sent to other machines.
+
+    Parameters:
+        source: A parquet or CSV file, or pictures.
+        total: How many records there are; 0 where nobody has counted them.
+        keep: Columns to write beside the released records.
+        column: The column that holds the picture, text or window.
+        id: The column that tells records with the same content apart; None for their numbers.
+        randomness: Where the noise comes from.
+    """
+
+    source: Path | Sequence[Path]
+    total: int
+    keep: tuple[str, ...]
+    column: str | None
+    id: str | None
+    randomness: Randomness
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns to read beside the record."""
+        return tuple(dict.fromkeys((*self.keep, *filter(None, [self.id]))))
+
+    @property
+    def pictures(self) -> bool:
+        return not isinstance(self.source, Path)
+
+    def ids(self, beside: pd.DataFrame) -> list[str] | None:
+        """What tells the records apart, where it is not their number."""
+        if self.pictures:
+            return [Path(name).name for name in beside[FILE]]
+        if self.id is None:
+            return None
+        if beside[self.id].isna().any():
+            raise PrivetError(f"The column '{self.id}' has gaps: it cannot tell records apart.")
+        return [str(value) for value in beside[self.id].tolist()]
+
+
+# Where chunks are released elsewhere: the folder and schema of the release, and the records.
+Spread = Callable[[Path, Schema, Records], Iterator[pa.Table]]
 
 
 def apply(
@@ -57,46 +129,57 @@ def apply(
     seed: int | None = None,
     progress: bool = True,
     spread: Spread | None = None,
+    options: ApplyOptions | None = None,
 ) -> Path:
     """Release the records of `inputs` with the release in `folder`; returns the parquet file
     written at or under `out`.
 
     `keep` names columns to write beside the released records, `column` the one that holds the
-    picture, text or window. `seed` makes the noise repeatable, for tests; without it, noise comes
-    from the operating system. `spread` releases the chunks elsewhere, such as on a Ray cluster; the
-    file is the same.
+    picture, text or window. `seed` makes the noise repeatable, for tests. `spread` releases the
+    chunks elsewhere, such as on a Ray cluster; the file is the same.
     """
-    folder, out = Path(folder), Path(out)
+    folder, out, options = Path(folder), Path(out), options or ApplyOptions()
     release = Runnable.load(folder)
     _check_kept(release, keep)
-    run = session(read_graph(folder), threads=1)
-    files, pictures = _find_files(inputs, bool(keep or column))
-    rows = chunk_rows(release.schema)
-    if pictures:
-        total, chunks = len(pictures), chunks_of_pictures(release.schema, pictures, rows)
-    else:
-        total, chunks = (
-            count(files[0]),
-            chunks_of_file(release.schema, files[0], keep, column, rows),
-        )
+    graph = read_graph(folder)
+    run = session(graph, threads=1)
+    files, pictures = _find_files(inputs, keep, column, options)
+    records = Records(
+        pictures or files[0],
+        len(pictures) or count(files[0]),
+        tuple(keep),
+        column,
+        options.id,
+        _randomness(release, options, seed),
+    )
     target = out if out.suffix == ".parquet" else out / "released.parquet"
     undo = writable_folder(target.parent)
     try:
-        with replacing(target) as temporary, bar("releasing", total, progress) as tick:
-            done = 0
+        with replacing(target) as temporary, bar("releasing", records.total, progress) as tick:
             if spread is None:
-                parts = tables(release, run, chunks, seed)
+                parts = tables(release, run, _chunks(release.schema, records), records)
             else:
-                parts = spread(
-                    folder, release.schema, pictures or files[0], total, keep, column, seed
-                )
-            for size in _write(temporary, release, parts):
-                done += size
-                tick(done)
+                parts = spread(folder, release.schema, records)
+            parts = _ticked(parts, tick)
+            if options.ordered:
+                parts = (table.drop_columns([PLACE]) for table in parts)
+            else:
+                parts = shuffled(_alike(parts), target.parent, CHUNK)
+            _write(temporary, _about(release, records, options, seed), parts)
     except BaseException:
         undo()
         raise
     return target
+
+
+def _randomness(release: Runnable, options: ApplyOptions, seed: int | None) -> Randomness:
+    if seed is not None:
+        return Seeded(seed)
+    if options.fresh:
+        return Fresh()
+    graph = release.card["sha256"]["graph"]
+    campaign = options.campaign or graph[:16]
+    return KeyedNoise(noise_key(campaign), graph, campaign)
 
 
 def _check_kept(release: Runnable, keep: Sequence[str]) -> None:
@@ -105,21 +188,33 @@ def _check_kept(release: Runnable, keep: Sequence[str]) -> None:
         raise PrivetError(
             f"'{min(forbidden)}' is what the release hides; it cannot be written beside it."
         )
-    if "z" in keep:
-        raise PrivetError(
-            "The released records are written as 'z': rename the column 'z' before keeping it."
-        )
+    for name in ("z", PLACE):
+        if name in keep:
+            raise PrivetError(
+                f"The released records are written as 'z': rename the column '{name}' before "
+                "keeping it."
+            )
 
 
-def _find_files(inputs: Sequence[str | Path], columns: bool) -> tuple[list[Path], list[Path]]:
-    """All files, and those of them that are pictures; `columns` says whether columns were named."""
+def _chunks(schema: Schema, records: Records) -> Iterator[Chunk]:
+    rows = chunk_rows(schema)
+    if isinstance(records.source, Path):
+        return chunks_of_file(schema, records.source, records.columns, records.column, rows)
+    return chunks_of_pictures(schema, records.source, rows)
+
+
+def _find_files(
+    inputs: Sequence[str | Path], keep: Sequence[str], column: str | None, options: ApplyOptions
+) -> tuple[list[Path], list[Path]]:
+    """All files, and those of them that are pictures, which have no columns but their names."""
     files = [path for item in inputs for path in expand(Path(item))]
     pictures = [path for path in files if path.suffix.lower() in PICTURES]
     if not files or (len(files) != 1 and len(pictures) != len(files)):
         raise PrivetError("Give pictures, a folder of pictures, or one parquet or CSV file.")
-    if pictures and columns:
+    if pictures and (set(keep) - {FILE} or column or options.id):
         raise PrivetError(
-            "Pictures have no columns: leave out --keep and --column, or give a parquet file."
+            f"Pictures have no columns but '{FILE}', their names: leave out --keep, --column and "
+            "--id, or give a parquet file."
         )
     return files, pictures
 
@@ -128,21 +223,28 @@ def tables(
     release: Runnable,
     run: Any,
     chunks: Iterator[Chunk],
-    seed: int | None,
+    records: Records,
     workers: int | None = None,
 ) -> Iterator[pa.Table]:
-    """Released records of chunks, with what is kept beside them. Chunks start at multiples of
-    at_once(schema) in the whole file."""
+    """Released records of chunks, with what is kept beside them and a random word for each. Chunks
+    start at multiples of at_once(schema) in the whole file."""
     few = at_once(release.schema)
 
     def work(chunk: Chunk) -> pa.Table:
         x, beside = chunk.encode()
-        parts = [
-            _column(*release.release(run, x[at : at + few], chunk.start + at, seed))
-            for at in range(0, len(x), few)
-        ]
-        kept = {str(name): pa.array(beside[name], from_pandas=True) for name in beside}
-        return pa.table({**kept, "z": pa.chunked_array(parts)})
+        ids = records.ids(beside)
+        parts, places = [], []
+        for at in range(0, len(x), few):
+            here = slice(at, at + few)
+            released = release.release(
+                run, x[here], records.randomness, chunk.start + at, ids and ids[here]
+            )
+            parts.append(_column(released.z, released.x))
+            places.append(released.places)
+        kept = {name: pa.array(beside[name], from_pandas=True) for name in records.keep}
+        return pa.table(
+            {**kept, "z": pa.chunked_array(parts), PLACE: pa.array(np.concatenate(places))}
+        )
 
     record = _size(release.schema.shape) * 4 + _size(release.shape) * (
         4 if release.noise is None else 8
@@ -174,12 +276,55 @@ def _size(shape: Sequence[int | None]) -> int:
     return int(np.prod([100 if size is None else size for size in shape], dtype=np.int64)) or 1
 
 
-def _write(path: Path, release: Runnable, parts: Iterator[pa.Table]) -> Iterator[int]:
-    """Write tables to `path` by a thread of their own, and say how many records are on their way to
-    the disk."""
-    about = {key: release.card.get(key) for key in ("method", "private", "sha256")} | {
-        "shape": list(release.shape)
-    }
+def _about(
+    release: Runnable, records: Records, options: ApplyOptions, seed: int | None
+) -> dict[str, Any]:
+    """What is written into the file about it: of which release, and what leaves."""
+    is_linked = bool({*PEOPLE, *filter(None, [options.id])} & set(records.keep))
+    links: list[Link] = ["person"] if is_linked else []
+    links += ["order"] if options.ordered else []
+    leaves = WhatLeaves(
+        form="record" if release.card.get("form") == "record" else "code",
+        kept=tuple(records.keep),
+        records=None if links else 1,
+        linked_by=tuple(links),
+    )
+    if release.noise is None:
+        noise = "none"
+    else:
+        noise = "seed" if seed is not None else "fresh" if options.fresh else "keyed"
+    card = {key: release.card.get(key) for key in ("method", "private", "sha256")}
+    return {**card, "shape": list(release.shape), "noise": noise, "leaves": asdict(leaves)}
+
+
+def _ticked(parts: Iterable[pa.Table], tick: Callable[[int], object]) -> Iterator[pa.Table]:
+    done = 0
+    for table in parts:
+        done += len(table)
+        tick(done)
+        yield table
+
+
+def _alike(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Tables of one schema, that of the first."""
+    schema: pa.Schema | None = None
+    for table in parts:
+        schema = schema or table.schema
+        yield _cast(table, schema)
+
+
+def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    try:
+        return table.cast(schema)
+    except pa.ArrowInvalid:
+        raise PrivetError(
+            "A kept column holds other kinds of values further down: save the file as parquet,"
+            " or keep less."
+        ) from None
+
+
+def _write(path: Path, about: dict[str, Any], parts: Iterator[pa.Table]) -> None:
+    """Write tables to `path`, by a thread of its own while the next are made."""
     first = next(parts, None)
     if first is None:
         raise PrivetError("There are no records to release.")
@@ -199,7 +344,6 @@ def _write(path: Path, release: Runnable, parts: Iterator[pa.Table]) -> Iterator
             if writing is not None:
                 writing.result()
             writing = pool.submit(writer.write_table, table, len(table))
-            yield len(table)
         if writing is not None:
             writing.result()
 
@@ -208,13 +352,7 @@ def _groups(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
     """The same records in tables that are worth a row group each."""
     held: list[pa.Table] = []
     for table in parts:
-        try:
-            held.append(table.cast(schema))
-        except pa.ArrowInvalid:
-            raise PrivetError(
-                "A kept column holds other kinds of values further down: save the file as parquet,"
-                " or keep less."
-            ) from None
+        held.append(_cast(table, schema))
         if sum(map(len, held)) >= CHUNK or sum(one["z"].nbytes for one in held) >= GROUP_BYTES:
             yield pa.concat_tables(held)
             held = []

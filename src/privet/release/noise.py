@@ -1,8 +1,8 @@
 """Noise laws: what a release adds, and how it is drawn where the data is.
 
 The law is in the card and the exported graph takes unit noise as an input, so that the graph is
-deterministic and whoever runs it draws from the operating system's generator: noise that can be
-predicted can be subtracted.
+deterministic and whoever runs it draws the noise: from a secret key (`privet.release.keyed_noise`)
+or from the operating system's generator. Noise that can be predicted can be subtracted.
 """
 
 from __future__ import annotations
@@ -32,6 +32,14 @@ UNIT: dict[str, Callable[[Array], Array]] = {
 PIECE = 1 << 16
 
 
+def quantiles(law: str, words: Array) -> Array:
+    """Unit noise of a law from random words, 52 of the 64 bits of each."""
+    uniform = (
+        (words >> np.uint64(12)).astype(np.float64) + 0.5
+    ) * 2.0**-52  # neither 0 nor 1, which have no finite quantile
+    return UNIT[law](uniform)
+
+
 @dataclass(frozen=True)
 class Noise:
     """The law of the noise that a release adds, drawn where the data is.
@@ -57,17 +65,13 @@ class Noise:
         random = (
             os.urandom
             if seed is None
-            else np.random.Generator(_advanced(seed, skip * len(unit) // max(n, 1))).bytes
+            else np.random.Generator(advanced(seed, skip * len(unit) // max(n, 1))).bytes
         )
         # In pieces that fit a processor's cache: the numbers in between are four times as large as
         # what they become.
         for start in range(0, len(unit), PIECE):
             piece = unit[start : start + PIECE]
-            words = np.frombuffer(random(8 * len(piece)), dtype=np.uint64)
-            uniform = (
-                (words >> np.uint64(12)).astype(np.float64) + 0.5
-            ) * 2.0**-52  # neither 0 nor 1, which have no finite quantile
-            piece[:] = UNIT[self.law](uniform)
+            piece[:] = quantiles(self.law, np.frombuffer(random(8 * len(piece)), dtype=np.uint64))
         return unit.reshape(shape)
 
     def sample(self, n: int, length: int, device: torch.device) -> torch.Tensor:
@@ -93,7 +97,7 @@ class Noise:
         return Noise(value["law"], tuple(value["shape"]), value["scale"])
 
 
-def _advanced(seed: int, words: int) -> np.random.PCG64:
+def advanced(seed: int, words: int) -> np.random.PCG64:
     """The generator of `np.random.default_rng(seed)` after so many words of 64 bits."""
     bits = np.random.PCG64(seed)
     bits.advance(words)

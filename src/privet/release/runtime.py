@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,14 +20,26 @@ from privet.core.errors import PrivetError, first_line
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Schema, schema_from_json
 from privet.release.noise import Noise
+from privet.release.randomness import Randomness
 
 # Version of the layout of a release folder.
 VERSION = 1
 
-# Records whose noise is drawn at once.
-NOISE_BATCH = 256
-
 FILES = {"weights": "weights.safetensors", "graph": "release.onnx"}
+
+
+class Released(NamedTuple):
+    """What the graph gave of some records.
+
+    Parameters:
+        z: The released records.
+        x: The encoded ones, without the padding that no text of the batch needs.
+        places: A random word for each, by which a file is shuffled.
+    """
+
+    z: Array
+    x: Array
+    places: Array
 
 
 @dataclass(frozen=True)
@@ -65,32 +78,27 @@ class Runnable:
         )
 
     def release(
-        self, run: Any, x: Array, start: int = 0, seed: int | None = None
-    ) -> tuple[Array, Array]:
-        """Run the graph on encoded records, with noise; returns the released records, and the
-        encoded ones without the padding that no text of the batch needs.
-
-        With a seed, the noise of a record depends on the seed and on where its batch starts: the
-        numbers are the same however a file is cut into parts that do not cross a batch.
+        self,
+        run: Any,
+        x: Array,
+        randomness: Randomness,
+        start: int = 0,
+        ids: Sequence[str] | None = None,
+    ) -> Released:
+        """Run the graph on encoded records, with noise.
 
         Parameters:
             run: A session of the release's graph.
             x: At most `NOISE_BATCH` encoded records.
+            randomness: Where the noise comes from.
             start: The number of the first record in the whole file.
-            seed: Repeats the noise, for tests; without it, noise comes from the operating system.
+            ids: What tells records with the same content apart; without them, their numbers.
         """
         if self.schema.modality == "text":
             x = np.ascontiguousarray(x[:, : int((x != PAD).sum(1).max())])
-        inputs = {"x": x}
-        if self.noise is not None:
-            skip = start % NOISE_BATCH
-            mixed = (
-                None
-                if seed is None
-                else int(np.random.SeedSequence([seed, start - skip]).generate_state(1)[0])
-            )
-            inputs["noise"] = self.noise.draw(len(x), x.shape[1], mixed, skip)
-        return run.run(["z"], inputs)[0], x
+        noise, places = randomness.draw(self.noise, x, start, ids)
+        inputs = {"x": x} if noise is None else {"x": x, "noise": noise}
+        return Released(run.run(["z"], inputs)[0], x, places)
 
 
 def read_card(folder: Path) -> dict[str, Any]:

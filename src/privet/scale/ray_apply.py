@@ -1,10 +1,10 @@
 """`privet apply` on a cluster: ranges of rows are released by Ray Data wherever there is room, and
 written here, in order.
 
-The file comes out byte for byte as on one machine, for the same seed: ranges are cut where the
-local run cuts its chunks, the noise of a record follows from the seed and from where its batch
-starts in the whole file, and Ray Data keeps the order. Every node must see the records under the
-same path; the release itself, which is small, travels.
+The file comes out byte for byte as on one machine: ranges are cut where the local run cuts its
+chunks, the noise of a record follows from the campaign's key and the record, and Ray Data keeps the
+order in which they are handed over to be shuffled. Every node must see the records under the same
+path; the release, which is small, and the key travel.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import importlib
 import logging
 import socket
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ import pyarrow.parquet as pq
 from privet.core.errors import PrivetError, first_line
 from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures
 from privet.data.table_files import READERS, kind_of
-from privet.release.apply import chunk_rows, tables
+from privet.release.apply import Records, chunk_rows, tables
 from privet.release.runtime import Runnable, read_graph, session
 from privet.scale.cluster import connected, read_files, write_files
 
@@ -40,36 +41,23 @@ RANGES_PER_CORE = 4
 LOADED_RELEASES = 4
 
 
-def spread(
-    address: str,
-    folder: Path,
-    schema: Any,
-    source: Path | Sequence[Path],
-    total: int,
-    keep: Sequence[str],
-    column: str | None,
-    seed: int | None,
-) -> Iterator[pa.Table]:
+def spread(address: str, folder: Path, schema: Any, records: Records) -> Iterator[pa.Table]:
     """Released records, in the tables and in the order that `privet.release.apply.tables` gives
     them.
 
     Parameters:
         address: Of the Ray cluster.
         folder, schema: Of the release.
-        source: A parquet file, or pictures.
-        total: How many records there are.
-        keep: Columns to write beside the released records.
-        column: The column that holds the picture, text or window.
-        seed: Makes the noise repeatable.
+        records: What is released, and how. The key of the noise travels with it.
     """
-    file = source if isinstance(source, Path) else None
+    file = records.source if isinstance(records.source, Path) else None
     if file is not None and kind_of(file) in READERS:
         raise PrivetError(
             "--ray takes a parquet file or pictures: nobody can start in the middle of another "
             "kind of table."
         )
     with connected(address) as ray, _ordered() as data:
-        rows = chunk_rows(schema)
+        rows, total = chunk_rows(schema), records.total
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
         span = rows * min(RANGE_CHUNKS, max(1, total // rows // (RANGES_PER_CORE * cores)))
         starts = range(0, total, span)
@@ -78,11 +66,8 @@ def spread(
         ]
         release = read_files(folder)
         options = {
-            "path": file and str(file.resolve()),
             "bytes": file and file.stat().st_size,
-            "keep": list(keep),
-            "column": column,
-            "seed": seed,
+            "records": replace(records, source=file.resolve() if file else ()),
             "rows": rows,
             "fingerprint": hashlib.sha256(release["card.json"]).hexdigest(),
         }
@@ -90,8 +75,8 @@ def spread(
         stored = {
             "release": [ray.put(release)],
             "pictures": []
-            if isinstance(source, Path)
-            else [ray.put([str(path) for path in source])],
+            if isinstance(records.source, Path)
+            else [ray.put([str(path) for path in records.source])],
         }
         released = data.from_arrow(ranges).map_batches(
             release_range,
@@ -117,7 +102,7 @@ def release_range(
     try:
         loaded, run = _load(options["fingerprint"], release[0])
         chunks = _chunks(loaded, options, rows, pictures)
-        parts = tables(loaded, run, chunks, options["seed"], workers=1)
+        parts = tables(loaded, run, chunks, options["records"], workers=1)
         released = [_serialise(table) for table in parts]
     except PrivetError as refused:
         error = str(refused)
@@ -138,7 +123,8 @@ def _chunks(
         for chunk in chunks_of_pictures(release.schema, paths, options["rows"]):
             yield Chunk(within.start + chunk.start, chunk.encode)
         return
-    path, rows = Path(options["path"]), options["rows"]
+    records, rows = options["records"], options["rows"]
+    path = records.source
     if not path.is_file() or path.stat().st_size != options["bytes"]:
         raise PrivetError(
             f"{socket.gethostname()} does not have the same {path}: put it on a disk that all "
@@ -146,7 +132,7 @@ def _chunks(
         )
     read = partial(_read_range, path, rows, within)
     yield from chunks_of_file(
-        release.schema, path, options["keep"], options["column"], rows, read, within.start
+        release.schema, path, records.columns, records.column, rows, read, within.start
     )
 
 

@@ -1,5 +1,5 @@
-"""Records that are ready to leave: the release is run here, with noise from the operating system,
-and what it gives is packed and sealed."""
+"""Records that are ready to leave: the release is run here, with noise from the campaign's key, and
+what it gives is packed and sealed."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from privet.exchange.protocol.envelope import Envelope, Labels
 from privet.exchange.protocol.manifest import Label
 from privet.exchange.protocol.seal import seal
 from privet.release.apply import PICTURES, expand
+from privet.release.keyed_noise import KeyedNoise
+from privet.release.noise_keys import noise_key
 from privet.release.runtime import Runnable, session
 
 # Records that are read and released at once.
@@ -54,23 +56,33 @@ class Record:
 
 
 def prepare(
-    campaign: Campaign, files: Sequence[Path], labels: Sequence[str] = (), column: str | None = None
+    campaign: Campaign,
+    files: Sequence[Path],
+    labels: Sequence[str] = (),
+    column: str | None = None,
+    home: Path | None = None,
 ) -> list[Record]:
     """Run the release on every record of the files, and pack what it gives.
+
+    The noise of a record follows from the campaign's key and from its content: the same record
+    gives the same numbers, however often it is shared.
 
     Parameters:
         campaign: Whose release is run, and who gets the records.
         files: Pictures, folders of pictures, texts, or a parquet or CSV file.
         labels: Answers for all records, as `name=value`; a file's column of that name goes first.
         column: The column that holds the picture, text or window.
+        home: Where the key is kept; `privet.core.home.home_folder()` unless another is given.
     """
     manifest, release = campaign.manifest, Runnable.from_card(campaign.card)
     asked = {label.name: label for label in manifest.labels}
     for_all = dict(_answer(asked, word) for word in labels)
     run = session(campaign.graph)
+    name = campaign.link.campaign
+    noise = KeyedNoise(noise_key(name, home), manifest.release.graph, name)
     records: list[Record] = []
     for encoded, columns, sources in _read(release.schema, files, list(asked), column):
-        z, x = release.release(run, encoded)
+        z, x, _ = release.release(run, encoded, noise, ids=[""] * len(encoded))
         for k, source in enumerate(sources):
             words = int((x[k] != PAD).sum()) if None in manifest.expect.shape else None
             answers = _answers(columns, k, asked)

@@ -51,7 +51,7 @@ def share(
     with Client(address.server) as client:
         campaign = fetch_campaign(address, client, home / "known", fingerprint)
         show(sentences.about(campaign, is_known_owner(campaign, home)))
-        records = prepare(campaign, files, labels, column)
+        records = prepare(campaign, files, labels, column, home)
         show(sentences.leaves(campaign, records))
         if dry_run:
             return None
