@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import io
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 import numpy as np
@@ -230,6 +230,53 @@ class ReversedExtractor(Reconstruction):
 
     def build(self, seen: Released, schema: Schema, mean: Tensor) -> nn.Module:
         return nets.plan(schema).decoder(seen.view.shape, self.width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnDecoder(Reconstruction):
+    """The decoder that a release brings: its network has a method `draw(z)`, from released records
+    to records in the scale of its own input. Nothing is learned. Settings are those of
+    `Reconstruction`; all but `shown` are of no use here."""
+
+    name: ClassVar[str] = "own decoder"
+    title: ClassVar[str] = "the release's own decoder"
+
+    @staticmethod
+    def is_in(release: Release) -> bool:
+        """Whether a release brings one, and does not draw records itself (`output`)."""
+        draws = getattr(release.module, "output", "code") == "record"
+        return callable(getattr(release.module, "draw", None)) and not draws
+
+    def suits(self, view: View, schema: Schema) -> bool:
+        return schema.modality != "text"
+
+    def build(self, seen: Released, schema: Schema, mean: Tensor) -> nn.Module:
+        return _Draw(seen.release, schema.modality == "image")
+
+    def _learn(
+        self,
+        seen: Released,
+        select: Released,
+        schema: Schema,
+        mean: Tensor,
+        seed: int,
+        progress: bool,
+    ) -> TrainedDecoder:
+        torch.manual_seed(seed)
+        decoder = TrainedDecoder(self.build(seen, schema, mean), schema, seen.view, 0.0)
+        first = measures_of(schema)[0]
+        score = ratio(sums_of(decoder.records, select, mean, [first])[0])
+        return replace(decoder, select=score)
+
+
+class _Draw(nn.Module):
+    def __init__(self, release: Release, picture: bool) -> None:
+        super().__init__()
+        self.release, self.picture = release.module, picture
+
+    def forward(self, z: Tensor) -> Tensor:
+        made: Tensor = self.release.draw(z)  # type: ignore[operator]
+        return 127.5 * (made + 1) if self.picture else made
 
 
 class ReleaseThenRebuild(nn.Module):

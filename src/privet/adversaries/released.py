@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from itertools import pairwise
 from typing import Literal
 
@@ -132,6 +133,18 @@ class Released:
             batches = (z for z, _ in self.batches(512, seed=0))
             self._flattening = Flattening.learn(self.view, batches, len(self), self.feed.device)
         return self._flattening
+
+    def with_vectors_like(self, other: Released) -> Released:
+        """The same records, made vectors the way those of another kind were: for an adversary that
+        has learned on those."""
+        same = copy(self)
+        same._like, same._vectors = other, None
+        return same
+
+    def taking(self, rows: Array) -> Released:
+        """Some of the records, made vectors the way all of them are."""
+        names, device = list(self.feed.labels), self.feed.device
+        return Released(self.release, self.data.take(rows), names, device, like=self)
 
     def _what_to_store(self) -> Literal["records", "codes", "draws"] | None:
         """Records where they never change; codes where noise comes last, so that only noise is

@@ -13,8 +13,20 @@ from privet.adversaries.adversary import Adversary, Tick, Trained, has_label
 from privet.adversaries.released import Released
 from privet.auditing.information_estimates import released_information
 from privet.data.dataset import Array, Attribute, Dataset
-from privet.evidence.figures import Direction, Figure, Finding, Group, Reading, Role, Source
+from privet.evidence.class_scores import Answers, class_scores
+from privet.evidence.figures import (
+    ClassScore,
+    Direction,
+    Figure,
+    Finding,
+    Group,
+    Reading,
+    Role,
+    Source,
+)
 from privet.evidence.groups import by_group, risk
+from privet.evidence.people_weighed import people_figures
+from privet.evidence.power import visible_figure
 from privet.evidence.predictions import evidence_of, guesses_of, highest_of, judge
 
 # What is seen of *attack*, *select* and *test*.
@@ -33,8 +45,10 @@ class AttackTarget(NamedTuple):
         parts: Records of *attack*, *select* and *test*.
         attribute: What is guessed.
         role: Whether it is private, a task, or undeclared.
-        source: Whether records are released, raw, rebuilt, or averages of releases.
+        source: What the records are: released, raw, rebuilt, averages of releases, ...
         releases: How many releases of each record were averaged.
+        records: How many records of a person are seen at once.
+        columns: Columns beside released records that are seen.
     """
 
     parts: Parts
@@ -42,6 +56,8 @@ class AttackTarget(NamedTuple):
     role: Role
     source: Source
     releases: int = 1
+    records: int = 1
+    columns: tuple[str, ...] = ()
 
     @property
     def better(self) -> Direction:
@@ -54,11 +70,21 @@ class AttackTarget(NamedTuple):
 
 
 class AttackResult(NamedTuple):
-    """One adversary's answers on *select* and *test*, and what they are worth."""
+    """One adversary's answers on *select* and *test*, and what they are worth.
+
+    Parameters:
+        finding: What they are worth.
+        select: Answers on *select*.
+        test: Answers on *test*.
+        adversary: Who learned.
+        trained: What it has learned.
+    """
 
     finding: Finding
     select: Array
     test: Array
+    adversary: Adversary
+    trained: Trained
 
 
 def run_adversary(
@@ -95,13 +121,24 @@ def judge_trained(
         round(time.monotonic() - started, 2),
         adversary.title,
         target.releases,
+        target.records,
+        target.columns,
     )
-    return AttackResult(finding, select_answers, answers)
+    return AttackResult(finding, select_answers, answers, adversary, trained)
 
 
 def strongest(findings: Sequence[Finding]) -> int:
     """The place of the one that was best on *select*; 0 where there are none."""
     return int(np.argmax([finding.select for finding in findings])) if findings else 0
+
+
+def quickest_as_good(results: Sequence[AttackResult], people: int) -> AttackResult:
+    """Of those that score as the best does on *select*, up to a standard error among so many
+    people, the one that took the least time."""
+    noise = 0.5 / max(people, 1) ** 0.5
+    best = max(result.finding.select for result in results)
+    as_good = [result for result in results if result.finding.select >= best - noise]
+    return min(as_good, key=lambda result: result.finding.seconds)
 
 
 def reading_of(
@@ -110,17 +147,15 @@ def reading_of(
     raw: Sequence[Finding],
     data: Dataset,
     utility: Sequence[str],
-    others: Sequence[Finding] = (),
 ) -> Reading:
     """Everything about one attribute.
 
     Parameters:
         target: The attribute and the released records.
-        results: Of every adversary on these records.
+        results: Of every adversary on these records, or on records rebuilt from them.
         raw: Findings on raw records.
         data: The dataset.
         utility: Tasks, whose labels alone give something away.
-        others: Findings outside the contest for the headline.
     """
     attribute, released = target.attribute, tuple(result.finding for result in results)
     best = strongest(released)
@@ -130,15 +165,23 @@ def reading_of(
         select, chosen.select, truth, chosen.test, people, attribute, target.better, len(results)
     )
     groups: tuple[Group, ...] = ()
+    classes: tuple[ClassScore, ...] = ()
     record_risk = None
     if attribute.is_class:
         present = has_label(truth)
         guesses = [guesses_of(select, one.select, one.test, attribute)[present] for one in results]
+        if target.role == "private":
+            tried = [Answers(one.finding.called, one.select, one.test) for one in results]
+            classes = class_scores(select, truth, people, tried, attribute, target.better)
         truth, people = truth[present], people[present]
         evidence["highest_of_all"] = highest_of(truth, guesses, people, attribute.classes)
         record_risk = risk(truth, chosen.test[present])
         groups = _groups(attribute, truth, guesses[best], people, data.part("test"), present)
+        likeliest = chosen.test[present].argmax(1)
+        evidence |= people_figures(truth, guesses[best], likeliest, people, target.better)
         if target.role == "private":
+            score = released[best].score
+            evidence["smallest_visible"] = visible_figure(truth, guesses[best], score)
             z = target.parts["test"].vectors().cpu().numpy()[present]
             evidence["knn_bits"] = released_information(z, truth, people)
     return Reading(
@@ -153,7 +196,7 @@ def reading_of(
         evidence,
         groups,
         record_risk,
-        tuple(others),
+        classes=classes,
     )
 
 

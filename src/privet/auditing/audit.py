@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from privet.adversaries.adversary import Adversary, Tick, has_label
-from privet.adversaries.decoder import TrainedDecoder, rebuilt_release
+from privet.adversaries.adversary import Adversary, Tick, has_label, silent, span
+from privet.adversaries.decoder import OwnDecoder, TrainedDecoder, rebuilt_release
 from privet.adversaries.inversion import TextPart, invert_parts
 from privet.adversaries.membership import membership
 from privet.adversaries.mlp import MLP, attack_all
 from privet.adversaries.network_training import NetworkAdversary
+from privet.adversaries.reader import Reader
 from privet.adversaries.reidentification import reidentification
 from privet.adversaries.released import released_parts
 from privet.auditing.attribute_attack import (
@@ -30,6 +31,7 @@ from privet.auditing.attribute_attack import (
     AttackTarget,
     Parts,
     judge_trained,
+    quickest_as_good,
     reading_of,
     run_adversary,
     strongest,
@@ -37,7 +39,12 @@ from privet.auditing.attribute_attack import (
 from privet.auditing.averaged_releases import average_of
 from privet.auditing.batteries import Battery, find_battery
 from privet.auditing.certify import certificates
+from privet.auditing.closer_look import CloserLook
+from privet.auditing.decode_first import RawReaders, read_rebuilt
+from privet.auditing.kept_columns import check_kept, read_kept
+from privet.auditing.learning_curve import learning_curve
 from privet.auditing.limits import limitations
+from privet.auditing.pooled import read_pooled, records_together
 from privet.auditing.raw_figures import input_fingerprint, raw_findings, with_raw_figures
 from privet.auditing.record_information import noise_information, record_information
 from privet.auditing.threads import Work, run_in_two_threads
@@ -59,6 +66,7 @@ from privet.evidence.figures import (
     Source,
 )
 from privet.evidence.predictions import guesses_of
+from privet.evidence.what_leaves import WhatLeaves
 from privet.nets.device import pick, ready
 from privet.release.foreign import from_function
 from privet.release.release import Release
@@ -69,7 +77,7 @@ MOST_CLASSES = 50
 CARD = ("method", "title", "settings", "private", "seed", "in_game", "data", "sha256", "command")
 
 
-def audit(
+def audit(  # noqa: PLR0913 - a verb has as many parameters as options
     release: Release | Callable[[Array], Array],
     data: Dataset,
     utility: Sequence[str] = (),
@@ -83,6 +91,7 @@ def audit(
     raw: bool = True,
     raw_from: Audit | None = None,
     texts: Sequence[str] | Array | None = None,
+    keep: Sequence[str] = (),
 ) -> Audit:
     """Attack `release` on `data`; also train models for the tasks, on released and on raw records.
     `privet.audit` is this function for files as well.
@@ -102,6 +111,7 @@ def audit(
             do not depend on the release.
         texts: Where records are embeddings, the text that each of `data.records` stands for; it is
             asked which words were in it.
+        keep: Columns that leave beside the released records, and are attacked with them.
     """
     chosen = find_battery(battery)
     if not isinstance(release, Release):
@@ -109,7 +119,7 @@ def audit(
             raise PrivetError('Say what the function hides: private=["A"].')
         release = from_function(release, data, private, utility)
     running = _Audit(
-        release, data, list(utility), chosen, list(private), seed, pick(device), progress
+        release, data, list(utility), chosen, list(private), seed, pick(device), progress, keep
     )
     return running.run(rebuild, raw, raw_from, texts)
 
@@ -147,6 +157,7 @@ class _Audit:
         seed: int,
         device: torch.device,
         progress: bool,
+        keep: Sequence[str] = (),
     ) -> None:
         self.release, self.data, self.utility, self.battery = release, data, utility, battery
         self.seed, self.device, self.progress = seed, device, progress
@@ -155,6 +166,8 @@ class _Audit:
         self.scouted: dict[tuple[Source, MLP, str], Finding] = {}
         self.results: dict[tuple[str, Source, int], AttackResult] = {}
         self.private = private or release.private
+        self.keep = check_kept(data, keep, self.private)
+        self.readers = [Reader(function=one) for one in battery.readers]
         if both := set(self.private) & set(utility):
             raise PrivetError(
                 f"The release hides '{min(both)}', so it cannot be audited as a task as well."
@@ -184,11 +197,9 @@ class _Audit:
         self.sources: dict[Source, Parts] = {"released": self._parts(self.release, names)}
         if raw and raw_from is None:
             self.sources["raw"] = self._parts(self._identity(), names)
-        readings, models = self._declared_readings(earlier, raw_from)
         transforms = self.release.network[0] not in ("identity", "reshaped")
-        rebuilt = self._rebuild() if rebuild and transforms else []
-        reread = self._read_rebuilt(rebuilt)
-        readings = [replace(r, others=(*r.others, *reread.get(r.attribute, ()))) for r in readings]
+        self.rebuilds = rebuild and transforms
+        readings, models = self._declared_readings(earlier, raw_from)
         inverted = self._inverted(texts) if texts is not None else []
         undeclared = self._undeclared_readings(raw_from)
         information = self._information() if self.battery.estimates and transforms else {}
@@ -201,7 +212,7 @@ class _Audit:
             tuple(readings),
             limitations(self.release, self.battery, kinds, self.skipped),
             round(time.monotonic() - started, 1),
-            (*inverted, *(one for one, _ in rebuilt)),
+            (*inverted, *(one for one, _ in self.rebuilt)),
             undeclared,
             tuple(self.people),
             self._fairness(models, raw_from),
@@ -215,7 +226,13 @@ class _Audit:
                 )
             ),
             looks=look_at_test(self.data, "audit", self.release.card.get("sha256")),
+            leaves=self._leaves(),
         )
+
+    def _leaves(self) -> WhatLeaves:
+        """What was attacked as one: a code or a record, and the columns beside it."""
+        is_record = self.release.shape == self.release.schema.plain.shape
+        return WhatLeaves("record" if is_record else "code", self.keep)
 
     def _role(self, name: str) -> Role:
         return "private" if name in self.private else "utility"
@@ -240,9 +257,14 @@ class _Audit:
         }
 
     def _plans(self) -> Plans:
-        """The adversaries that can read each declared attribute from each source."""
+        """The adversaries that can read each declared attribute from each source. Readers that a
+        user brings come where records have the raw ones' form."""
+        form = self.release.schema.plain.shape
         plans = {
-            (name, source): self.battery.against(parts["attack"].view, attribute)
+            (name, source): [
+                *self.battery.against(view := parts["attack"].view, attribute),
+                *(self.readers if view.shape == form else ()),
+            ]
             for name, attribute in self.declared.items()
             for source, parts in self.sources.items()
         }
@@ -259,46 +281,79 @@ class _Audit:
         """A reading per declared attribute, and the best task models' answers for the question of
         fairness."""
         plans, readings, models = self._plans(), list[Reading](), Models()
-        averages = self.battery.averages if self.release.is_random else ()
         scouts = len(self.battery.scouts) * len(self.sources) if self.undeclared else 0
-        adversaries = sum(map(len, plans.values())) + len(averages) * len(self.private)
-        total = adversaries + scouts + 2 * self.battery.people
+        total = sum(map(len, plans.values())) + scouts + 2 * self.battery.people
         with bar("attacking", 100 * total, self.progress) as tick:
+            self._attack(self._jobs(plans, raw_from, counted(tick)))
+        self.rebuilt = self._rebuild() if self.rebuilds else []
+        self.rebuilt_parts = self._rebuilt_parts()
+        tries = {
+            (name, source): [self.results[name, source, place] for place in range(len(plan))]
+            for (name, source), plan in plans.items()
+        }
+        with bar("looking closer", 100 * max(1, len(self.private)), self.progress) as tick:
             count = counted(tick)
-            self._attack(self._jobs(plans, raw_from, count))
             for name, attribute in self.declared.items():
-                own = {
-                    source: [self.results[name, source, k] for k in range(len(plans[name, source]))]
-                    for source in self.sources
-                }
                 target = AttackTarget(
                     self.sources["released"], attribute, self._role(name), "released"
                 )
-                others: list[Finding] = []
+                released, raw = tries[name, "released"], tries.get((name, "raw"), [])
+                closer = CloserLook((), (), None)
                 if target.role == "private":
-                    best = strongest([result.finding for result in own["released"]])
-                    first = plans[name, "released"][best]
-                    others = [self._averaged(first, attribute, k, count) for k in averages]
+                    closer = self._look_closer(target, released, raw, count(name))
                 else:
                     models[name] = {
-                        source: max(tries, key=lambda result: result.finding.select)
-                        for source, tries in own.items()
-                        if tries
+                        source: max(tries[name, source], key=lambda result: result.finding.select)
+                        for source in self.sources
+                        if tries[name, source]
                     }
-                raw = earlier.get(name) or [result.finding for result in own.get("raw", ())]
-                readings.append(
-                    reading_of(target, own["released"], raw, self.data, self.utility, others)
+                findings = earlier.get(name) or [result.finding for result in raw]
+                reading = reading_of(
+                    target, [*released, *closer.rebuilt], findings, self.data, self.utility
                 )
+                readings.append(closer.added_to(reading))
         return readings, models
 
-    def _averaged(
-        self, adversary: Adversary, attribute: Attribute, k: int, count: Callable[[str], Tick]
-    ) -> Finding:
+    def _look_closer(
+        self,
+        target: AttackTarget,
+        released: Sequence[AttackResult],
+        raw: Sequence[AttackResult],
+        tick: Tick,
+    ) -> CloserLook:
+        """What is read of a private attribute in other ways than by adversaries on one released
+        record."""
+        attribute, battery = target.attribute, self.battery
+        rebuilt: list[AttackResult] = []
+        if self.rebuilt_parts is not None:
+            rebuilt = self._decode_first(attribute, raw, span(tick, 0, 0.4))
+        results = [*released, *rebuilt]
+        best = released[strongest([result.finding for result in released])].adversary
+        averages = battery.averages if self.release.is_random else ()
+        others = [self._averaged(best, attribute, k) for k in averages]
+        tick(0.6)
+        if battery.pools and (m := records_together(self.data)) > 1:
+            pooled = read_pooled(target, results, m, self.seed)
+            if isinstance(pooled, str):
+                self.skipped.append(pooled)
+            else:
+                others.append(pooled.finding)
+        if self.keep:
+            others += read_kept(target, self.keep, self.seed)
+        tick(0.8)
+        curve = None
+        if battery.curves:
+            people = len(np.unique(self.sources["released"]["select"].people))
+            quickest = quickest_as_good(released, people)
+            curve = learning_curve(quickest, target, self.seed, span(tick, 0.8, 1))
+        tick(1.0)
+        return CloserLook(tuple(rebuilt), tuple(others), curve)
+
+    def _averaged(self, adversary: Adversary, attribute: Attribute, k: int) -> Finding:
         """What the adversary reads from the average of k releases."""
         parts = self._parts(average_of(self.release, k), [attribute.name])
         target = AttackTarget(parts, attribute, "private", "averaged", k)
-        tick = count(f"{adversary.title} reads {attribute.name} from the average of {k} releases")
-        return run_adversary(adversary, target, self.seed, tick).finding
+        return run_adversary(adversary, target, self.seed, silent).finding
 
     def _jobs(
         self, plans: Plans, raw_from: Audit | None, count: Callable[[str], Tick]
@@ -384,9 +439,10 @@ class _Audit:
         """What decoders make of released records, the closest first."""
         parts, schema = self.sources["released"], self.release.schema.plain
         seen = parts["attack"], parts["select"], parts["test"]
+        brought = (OwnDecoder(),) if OwnDecoder.is_in(self.release) else ()
         rebuilt = [
             decoder.attack(*seen, schema, self.seed, self.progress)
-            for decoder in self.battery.decoders
+            for decoder in (*brought, *self.battery.decoders)
             if decoder.suits(parts["attack"].view, schema)
         ]
         if not rebuilt:
@@ -395,21 +451,28 @@ class _Audit:
             self.skipped.append(f"{why}, so nothing was rebuilt.")
         return sorted(rebuilt, key=lambda pair: -pair[1].select)
 
-    def _read_rebuilt(
-        self, rebuilt: Sequence[tuple[Rebuilt, TrainedDecoder]]
-    ) -> dict[str, list[Finding]]:
-        """What is read from pictures that the closest decoder has rebuilt, by private attribute."""
-        if not rebuilt or not self.battery.reread or self.data.modality != "image":
-            return {}
-        parts = self._parts(rebuilt_release(rebuilt[0][1], self.release), self.private)
-        findings = {}
-        for name in self.private:
-            target = AttackTarget(parts, self.declared[name], "private", "rebuilt")
-            reader = self.battery.against(parts["attack"].view, target.attribute)[-1]
-            with bar("reading rebuilt", 100, self.progress) as tick:
-                result = run_adversary(reader, target, self.seed, counted(tick)(name))
-            findings[name] = [result.finding]
-        return findings
+    def _rebuilt_parts(self) -> Parts | None:
+        """Records rebuilt by the release's own decoder, else by the closest; None where they are
+        not read."""
+        if not self.rebuilt or not self.battery.reread:
+            return None
+        own = [decoder for one, decoder in self.rebuilt if one.decoder == OwnDecoder.title]
+        decoder = own[0] if own else self.rebuilt[0][1]
+        return self._parts(rebuilt_release(decoder, self.release), self.private)
+
+    def _decode_first(
+        self, attribute: Attribute, raw: Sequence[AttackResult], tick: Tick
+    ) -> list[AttackResult]:
+        """What is read from rebuilt records. Where raw records were not attacked in this audit, one
+        adversary learns on them."""
+        assert self.rebuilt_parts is not None
+        target = AttackTarget(self.rebuilt_parts, attribute, "private", "rebuilt")
+        parts = self.sources.get("raw") or self._parts(self._identity(), [attribute.name])
+        if not raw:
+            on_raw = AttackTarget(parts, attribute, "private", "raw")
+            last = self.battery.against(parts["attack"].view, attribute)[-1]
+            raw = [run_adversary(last, on_raw, self.seed, silent)]
+        return read_rebuilt(target, RawReaders(parts, raw), self.readers, self.seed, tick)
 
     def _inverted(self, texts: Sequence[str] | Array) -> list[Rebuilt]:
         """Which words were in the texts that embeddings stand for, from released embeddings and

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from privet.adversaries.adversary import Adversary
 from privet.adversaries.convolutional import VCL19, ResCL, Table1Classifier
@@ -16,6 +17,7 @@ from privet.adversaries.mlp import MLP
 from privet.adversaries.neighbours import Neighbours
 from privet.adversaries.network import ResidualMLP
 from privet.adversaries.quadratic import Quadratic
+from privet.adversaries.reader import ReaderFunction
 from privet.adversaries.rebuilder import Rebuilder
 from privet.adversaries.recurrent import Recurrent
 from privet.adversaries.registry import ADVERSARIES
@@ -37,9 +39,14 @@ class Battery:
         scouts: Read every attribute that nobody declared, all at once.
         decoders: Rebuild records from released ones.
         averages: How many releases of one record to average, where releases are noisy.
-        reread: Whether to attack rebuilt pictures as well.
+        reread: Whether to attack rebuilt records as well.
+        pools: Whether to attack several records of a person at once.
+        curves: Whether to learn from fewer people too, to see whether more would read more.
         people: Whether to find people again, and whether they were learned from.
         estimates: Whether to estimate what released records tell of the records themselves.
+        readers: Models that learned elsewhere: functions from encoded raw records (uint8 pictures,
+            float rows or windows, word ids) to features or scores, or ONNX files. They look at raw
+            and rebuilt records, and at released ones of the same form.
         name: What audits call it.
 
     >>> from privet.adversaries.linear import Logistic
@@ -53,8 +60,11 @@ class Battery:
     decoders: tuple[ReversedExtractor | Rebuilder, ...] = ()
     averages: tuple[int, ...] = ()
     reread: bool = True
+    pools: bool = True
+    curves: bool = True
     people: bool = True
     estimates: bool = False
+    readers: tuple[ReaderFunction | Path, ...] = ()
     name: str = "custom"
 
     def against(self, view: View, attribute: Attribute) -> Sequence[Adversary]:
@@ -100,6 +110,7 @@ BATTERIES: dict[str, Battery] = {
         (ReversedExtractor(epochs=4, width=0.125),),
         averages=(16,),
         reread=False,
+        curves=False,
         name="quick",
     ),
     "lean": Battery(
@@ -118,6 +129,7 @@ BATTERIES: dict[str, Battery] = {
         (),
         averages=(16,),
         reread=False,
+        curves=False,
         people=False,
         name="lean",
     ),

@@ -242,6 +242,10 @@ def audit(
             help="Column of texts: released as they are, or what vectors beside them stand for"
         ),
     ] = None,
+    keep: Annotated[
+        str,
+        typer.Option(help="Columns that leave beside released records: attacked with them"),
+    ] = "",
     schema: SchemaFile = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -264,6 +268,7 @@ def audit(
         raw_from=raw_from,
         seed=seed,
         device=device,
+        keep=keep,
     )
     for check in result.checks:
         out.print(f"Look at the data first: {check}", markup=False)

@@ -39,7 +39,7 @@ class FileOptions(NamedTuple):
     text: str | None = None
 
 
-def audit(
+def audit(  # noqa: PLR0913 - a verb has as many parameters as options
     release: str | Path | AnyRelease,
     data: str | Path | Dataset | None = None,
     utility: str | Iterable[str] = (),
@@ -53,6 +53,7 @@ def audit(
     device: str = "auto",
     progress: bool = True,
     rebuild: bool = True,
+    keep: str | Iterable[str] = (),
 ) -> Audit:
     """Attack `release` with people it has not seen, and report the strongest adversary.
 
@@ -70,6 +71,8 @@ def audit(
     device: cpu, cuda or auto.
     progress: whether to show a bar.
     rebuild: whether decoders try to rebuild records.
+    keep: columns that leave beside the released records, as `privet.apply(keep=...)` writes them:
+        they are attacked alone and together with the released records.
 
     >>> import privet
     >>> release = privet.LEACE().fit(privet.load("toy:gaussian"), private=["u"])
@@ -104,6 +107,7 @@ def audit(
             raw=not bare,
             rebuild=rebuild and not bare,
             texts=texts,
+            keep=names(keep),
         )
         if out is not None:
             folder = Path(out)

@@ -147,10 +147,13 @@ class CurvePoint:
     Parameters:
         records: How many records of *attack* it learned from.
         score: The same measure as the headline's.
+        adversary: Which adversary that was: the quickest of those that read as much as the
+            strongest, up to noise.
     """
 
     records: int
     score: Figure
+    adversary: str = ""
 
 
 @dataclass(frozen=True)
@@ -174,14 +177,17 @@ class Reading:
 
     Parameters:
         values: Names of its classes; empty for a number.
+        released: What was read from one release of a record, by whichever way: from the released
+            record itself, or from a record rebuilt from it.
         best: Index into `released` of the finding that was strongest on *select*: the one to
             believe.
         baselines: What is known without the release: 'prior', and 'task NAME' for what the label of
             that task alone gives away.
         evidence: More about the strongest adversary, by the name of the measure: f1,
             tpr_at_fpr_1_percent, advantage, usable_bits, ...
-        others: Findings outside the contest for the headline: from rebuilt records, from averages
-            of several releases, from all records of a person, and from columns kept beside.
+        others: Findings outside the contest for the headline: from averages of several releases,
+            from all records of a person, and from columns kept beside; in older audits from rebuilt
+            records too.
         classes: Every value against the rest, the most readable first; empty for a number.
         curve: What the strongest adversary reads after learning from fewer records, the fewest
             first.
@@ -215,6 +221,21 @@ class Reading:
     @property
     def is_number(self) -> bool:
         return not self.values
+
+    @property
+    def is_guessing(self) -> bool:
+        """Whether nothing of what leaves with one release was shown to read the attribute better
+        than guessing does: not the strongest adversary, for no value against the rest, not from
+        rebuilt records and not with the columns kept beside. Values that few people have (`rare`)
+        are then still to be named: of them hardly anything could have been seen."""
+        ways = [f for f in self.others if f.source in ("rebuilt", "released and kept")]
+        scores = [self.worst.score, *(f.score for f in ways), *(c.score for c in self.classes)]
+        return all(score.is_chance for score in scores)
+
+    @property
+    def rare(self) -> tuple[str, ...]:
+        """Values that so few test people have that their figures say little."""
+        return tuple(one.value for one in self.classes if one.rare)
 
 
 @dataclass(frozen=True)

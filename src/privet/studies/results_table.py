@@ -67,7 +67,8 @@ class Row:
     def finding(self, attribute: str, adversary: str = "") -> Finding | None:
         """Of one adversary by its name; of the papers' kind of network where nobody is named."""
         reading = self.reading(attribute)
-        findings = {} if reading is None else {f.adversary: f for f in reading.released}
+        direct = () if reading is None else reading.released
+        findings = {f.adversary: f for f in direct if f.source == "released"}
         names = (adversary,) if adversary else PAPERS_KIND
         return next((findings[name] for name in names if name in findings), None)
 
