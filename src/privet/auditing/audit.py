@@ -260,7 +260,7 @@ class _Audit:
         """The adversaries that can read each declared attribute from each source. Readers that a
         user brings come where records have the raw ones' form."""
         form = self.release.schema.plain.shape
-        plans = {
+        plans: Plans = {
             (name, source): [
                 *self.battery.against(view := parts["attack"].view, attribute),
                 *(self.readers if view.shape == form else ()),

@@ -22,7 +22,7 @@ from privet.adversaries.vector_records import VectorRecords
 from privet.auditing.attribute_attack import AttackTarget, Parts, run_adversary, strongest
 from privet.core.errors import PrivetError
 from privet.data.dataset import Array, Dataset
-from privet.evidence.figures import Finding
+from privet.evidence.figures import Finding, Source
 
 # Most values of a category that get a column of their own.
 MOST_VALUES = 60
@@ -71,7 +71,7 @@ def read_kept(
 def _read(target: AttackTarget, columns: tuple[str, ...], together: bool, seed: int) -> Finding:
     name = target.attribute.name
     parts: Parts = _with_columns(target.parts, columns, name, together)
-    source = "released and kept" if together else "kept columns"
+    source: Source = "released and kept" if together else "kept columns"
     beside = target._replace(parts=parts, source=source, columns=columns)
     adversaries = [
         adversary

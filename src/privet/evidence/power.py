@@ -60,8 +60,8 @@ def visible_figure(truth: Array, guesses: Array, score: Figure) -> Figure:
     >>> truth = np.arange(3000) % 2
     >>> from privet.evidence.leakage import balanced_figure
     >>> score = balanced_figure(truth, np.zeros(3000, int), 2, "lower", np.arange(3000))
-    >>> round(visible_figure(truth, np.zeros(3000, int), score).value, 3)
-    0.525
+    >>> 0.52 < visible_figure(truth, np.zeros(3000, int), score).value < 0.53
+    True
     """
     codes = np.unique(truth)
     sizes = np.array([np.count_nonzero(truth == code) for code in codes])
