@@ -26,8 +26,14 @@ from privet.release.runtime import read_graph, session
 from small import TRACES, small
 
 QUICK = {
-    "hedge": [{"width": 0.05, "epochs": 2, "dims": 2, "memory": 64, "batch": 32}],
-    "codebook": [{"width": 0.05, "epochs": 2, "symbols": 4, "batch": 32, "flip": 0.4}],
+    "hedge": [
+        {"width": 0.05, "epochs": 2, "dims": 2, "memory": 64, "batch": 32, **more}
+        for more in ({}, {"known": "y"})
+    ],
+    "codebook": [
+        {"width": 0.05, "epochs": 2, "symbols": 4, "batch": 32, "flip": 0.4, **more}
+        for more in ({}, {"known": "y"})
+    ],
     "tiprdc": [
         {"width": 0.05, "warmup": 1, "epochs": 1},
         {"width": 0.05, "warmup": 0, "epochs": 1, "noise": 0.5},

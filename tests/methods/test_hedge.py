@@ -12,8 +12,9 @@ from torch import nn
 from privet.auditing.certify import certificates
 from privet.core.errors import PrivetError
 from privet.methods import overlap_penalty
-from privet.methods.certified import HELD_OUT, people_per_value
+from privet.methods.certified import HELD_OUT
 from privet.methods.hedge import Hedge, HedgeNetworks
+from privet.methods.known_groups import people_per_value
 from privet.methods.overlap_penalty import CodeMemory, success
 from privet.nets.additive import Additive
 from privet.train.game import Run

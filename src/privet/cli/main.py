@@ -135,6 +135,9 @@ def learn(
         float | None,
         typer.Option(help="Bound to aim at, of methods whose releases are certified: 0.58"),
     ] = None,
+    known: Annotated[
+        str, typer.Option(help="Attributes that an adversary knows beside the release: aim there")
+    ] = "",
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Another setting; repeatable"),
@@ -180,7 +183,7 @@ def learn(
             out=where,
             budget=budget,
             target=target,
-            settings=settings or [],
+            settings=[*(settings or []), *([f"known={known}"] if known else [])],
             without=without,
             schema=schema,
             seed=seed,

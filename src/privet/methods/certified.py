@@ -13,6 +13,10 @@ Afterwards the state that serves best among those that keep the target is kept, 
 the noise, which acts after the code, is set to the smallest that meets the target: both judged on
 people of *attack* and *select*, whom the code was not learned from and who are not those it is
 certified on. (*select* alone is often too small to tell 54 from 55 in 100.)
+
+An adversary may know more: other attributes of a person (known_groups.py), or several records. The
+penalty is then on V within every group, or of several releases of a person at once, from laws over
+outcomes (outcome_laws.py); state and noise are chosen for all of these bounds.
 """
 
 from __future__ import annotations
@@ -20,10 +24,10 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -32,15 +36,28 @@ from torch import Tensor, nn
 
 from privet.core.errors import PrivetError, refuse
 from privet.core.progress import console
+from privet.core.settings import names
 from privet.data.dataset import Array, Attribute, Dataset
+from privet.methods.known_groups import (
+    FOR_EVERYBODY,
+    Aim,
+    group_aims,
+    members,
+    people_per_value,
+)
 from privet.methods.method import Method, Problem, at_least, ranges_of
+from privet.methods.outcome_laws import LawMemory, Tallies, group_success
 from privet.nets.code import Code
 from privet.train.distributed import everyone, everyones
-from privet.train.feed import Batch, Feed
-from privet.train.game import Move, Phase, Player, Run
+from privet.train.feed import PERSON, Batch, Feed
+from privet.train.game import Game, Move, Phase, Player, Run
 
 # The parts whose people a state and its noise are chosen on.
 HELD_OUT = ("attack", "select")
+# Up to this excess, a bound of a group pulls the less, the less it is exceeded.
+SOFT = 0.02
+# People of every part who have several records, at least, where these are to be seen together.
+FEWEST_PEOPLE = 8
 
 
 @dataclass(kw_only=True)
@@ -67,6 +84,12 @@ class CertifiedMethod(Method):
         decay: Weight decay of AdamW.
         dropout: Share of units dropped in learning.
         confidence: Probability with which the certificate shall hold.
+        known: Attributes that the adversary knows beside the release, with commas: the bound is
+            also aimed at within every group of people with one value of one of them.
+        known_target: Bound to aim at within such groups. Where a group is too small for it, the
+            bound is what its people allow; the smallest groups are left out.
+        records: How many records of a person the adversary sees at once: the target is for all of
+            them together.
 
     Attributes:
         strength: The setting that says how strong the noise is in learning.
@@ -87,11 +110,20 @@ class CertifiedMethod(Method):
     decay: float = 0.1
     dropout: float = 0.2
     confidence: float = 0.99
+    known: str = ""
+    known_target: float = 0.6
+    records: int = 1
 
     tasks = "optional"
     dial = "target"
     sweep = (0.60, 0.58, 0.56, 0.54, 0.52)
-    ranges = ranges_of(dims=at_least(1), batch=at_least(8), memory=at_least(1), weight=at_least(0))
+    ranges = ranges_of(
+        dims=at_least(1),
+        batch=at_least(8),
+        memory=at_least(1),
+        weight=at_least(0),
+        records=(1, 16),
+    )
     strength: ClassVar[str]
 
     def __post_init__(self) -> None:
@@ -108,11 +140,76 @@ class CertifiedMethod(Method):
                 not 0 < self.confidence < 1,
                 f"A confidence lies between 0 and 1, {self.confidence} does not.",
             ),
+            (
+                not 0 < self.known_target < 1,
+                (
+                    f"The setting known_target of {self.name} is a share between 0 and 1, such as "
+                    f"0.6, not {self.known_target}."
+                ),
+            ),
         )
 
     def accept(self, problem: Problem) -> Problem:
         self.task_weights(len(problem.utility))
-        return problem
+        known = problem.data.require_classes(names(self.known), "known")
+        if hidden := {a.name for a in known} & {a.name for a in problem.private}:
+            raise PrivetError(
+                f"'{min(hidden)}' is named both private and known: what the adversary knows cannot "
+                "be hidden from it."
+            )
+        if self.records > 1:
+            for part in ("fit", *HELD_OUT, "test"):
+                self._require_records(problem.data.part(part), part)
+        return replace(problem, known=tuple(known), together=self.records)
+
+    def _require_records(self, data: Dataset, part: str) -> None:
+        able = len(records_together(data.people, self.records))
+        if able < FEWEST_PEOPLE:
+            raise PrivetError(
+                f"The setting records of {self.name} is {self.records}, and {able} people of "
+                f"{part} have so many records: at least {FEWEST_PEOPLE} are needed."
+            )
+
+    @property
+    def one_per_person(self) -> bool:
+        """Whether one release is made of the records of a person."""
+        return False
+
+    @property
+    def whole_batch(self) -> int:
+        """Records per step, a multiple of those that stay together."""
+        return self.batch // self.records * self.records
+
+    def aims(self, problem: Problem) -> tuple[list[list[Aim]], list[str]]:
+        """Per private attribute the bound of everybody, then that of every group that is large
+        enough; and the names of groups that are not."""
+        test = problem.data.part("test")
+        if self.records > 1:
+            test = test.take(records_together(test.people, self.records)[:, 0])
+        delta = (1 - self.confidence) * (1 - FOR_EVERYBODY)
+        each, small = [], []
+        for attribute in problem.private:
+            allowed = self.allowed_success(test, attribute)
+            groups, left_out = group_aims(
+                test, attribute, problem.known, self.known_target, delta, self.margin
+            )
+            everybody = Aim(
+                attribute,
+                None,
+                0,
+                people_per_value(test, attribute),
+                self.target,
+                self.confidence_of_everybody,
+                allowed,
+            )
+            each.append([everybody, *groups])
+            small += left_out
+        return each, list(dict.fromkeys(small))
+
+    @property
+    def confidence_of_everybody(self) -> float:
+        """How sure the bound of everybody has to be, where groups have bounds too."""
+        return 1 - (1 - self.confidence) * FOR_EVERYBODY if self.known else self.confidence
 
     def task_weights(self, tasks: int) -> list[float]:
         """The weight of each task; they sum to 1."""
@@ -129,28 +226,31 @@ class CertifiedMethod(Method):
             )
         return [weight / sum(weights) for weight in weights]
 
-    def allowed_success(self, problem: Problem, attribute: Attribute) -> float:
+    def allowed_success(self, test: Dataset, attribute: Attribute) -> float:
         """Success that the target leaves on the sample, after the slack of the people of *test*."""
         from privet.evidence.certificate.sampling import balanced_slack
 
-        people = people_per_value(problem.data.part("test"), attribute)
-        slack = balanced_slack(people, 1 - self.confidence) if people else 0.0
+        people = people_per_value(test, attribute)
+        slack = balanced_slack(people, 1 - self.confidence_of_everybody) if people else 0.0
         return max(self.target - slack - self.margin, 1 / attribute.classes + 0.002)
 
     def least_noise(self, codes: Array, problem: Problem, run: Run) -> tuple[float, dict[str, Any]]:
         """The least noise that is predicted to meet the target for every private attribute, or that
         of learning where none does; and what the card says about it."""
         others = problem.view(*HELD_OUT)
+        codes = codes[:, None]
+        if self.records > 1:
+            together = records_together(others.people, self.records)
+            codes, others = codes[together, 0], others.take(together[:, 0])
+        each, small = self.aims(problem)
         noises: dict[str, float | None] = {}
-        for attribute in problem.private:
-            labels = others.labels[attribute.name]
-            known = labels >= 0
-            noises[attribute.name] = self.smallest_noise(
-                codes[known],
-                labels[known],
-                others.people[known],
-                attribute,
-                people_per_value(problem.data.part("test"), attribute),
+        for aim in (aim for aims in each for aim in aims):
+            inside = aim.inside(others.labels)
+            noises[aim.name] = self.smallest_noise(
+                codes[inside],
+                others.labels[aim.attribute.name][inside],
+                others.people[inside],
+                aim,
             )
         enough = [noise for noise in noises.values() if noise is not None]
         met = len(enough) == len(noises)
@@ -164,7 +264,15 @@ class CertifiedMethod(Method):
             "target": self.target,
             "met": met,
             "on": list(HELD_OUT),
+            **self._known_on_card(each, small),
         }
+
+    def _known_on_card(self, each: Sequence[Sequence[Aim]], small: Sequence[str]) -> dict[str, Any]:
+        """What the card says of groups: the bound aimed at in each, and which are too small."""
+        if not self.known:
+            return {}
+        groups = {aim.name: round(aim.target, 4) for aims in each for aim in aims if aim.by}
+        return {"known": {"targets": groups, "too small": list(small)}}
 
     @abstractmethod
     def smallest_noise(
@@ -172,11 +280,10 @@ class CertifiedMethod(Method):
         codes: Array,
         labels: Array,
         person: Array,
-        attribute: Attribute,
-        people: Sequence[int],
+        aim: Aim,
     ) -> float | None:
-        """The least noise that is predicted to certify one attribute at the target on `people` (so
-        many per value) others; None where none is."""
+        """The least noise that is predicted to certify one attribute at the aim's target on others;
+        None where none is. Codes are (people, records that are seen at once, ...)."""
 
 
 class CertifiedNetworks(ABC):
@@ -194,8 +301,10 @@ class CertifiedNetworks(ABC):
         head: Callable[[int], nn.Module],
         numbers: int,
         memory: nn.Module,
+        tallies: Tallies | None,
     ) -> None:
-        """`head` makes a task's head from its number of classes; it sees `numbers`."""
+        """`head` makes a task's head from its number of classes; it sees `numbers`. `tallies` are
+        of what an adversary sees of a person, where there are several bounds."""
         self.problem, self.method = problem, method
         self.private, self.utility = problem.private, problem.utility
         self.code = code
@@ -208,11 +317,24 @@ class CertifiedNetworks(ABC):
         if self.information:
             self.matcher = RecordMatcher(problem, method, numbers)
         self.memory = memory
-        self.allowed = [method.allowed_success(problem, attribute) for attribute in self.private]
+        self.aims = method.aims(problem)[0]
+        self.allowed = [aim.allowed for aims in self.aims for aim in aims]
+        # Whether there are other bounds than that of one record of anybody.
+        self.several, self.tallies = tallies is not None, tallies
+        if tallies:
+            tallies.to(problem.device)
+        kept = max(1, method.memory // method.records)
+        self.laws_of_cells = nn.ModuleList(
+            LawMemory(len(aims), aims[0].attribute.classes, tallies.number, kept)
+            for aims in self.aims
+            if tallies
+        )
         self.task_weights = method.task_weights(len(self.utility))
         self.done = 0.0
         # The weight of the penalty now, and that of the latest state in the slow average.
         self.penalty, self.newest = (torch.zeros((), device=problem.device) for _ in range(2))
+        self.memory_used = torch.ones((), device=problem.device)
+        self._limits = torch.tensor(self.allowed, device=problem.device)
         self.others: Feed | None = None
 
     @abstractmethod
@@ -233,6 +355,11 @@ class CertifiedNetworks(ABC):
         is added to the memory."""
 
     @abstractmethod
+    def laws(self, codes: Tensor) -> Tensor:
+        """Laws over outcomes of what an adversary sees of people, in learning: codes (people,
+        records that are seen at once, ...)."""
+
+    @abstractmethod
     def held_out_figures(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
         """V for each private attribute, and each task's loss, among people not learned from: under
         the least noise that keeps the allowance, where the method can tell, because that is the
@@ -246,7 +373,13 @@ class CertifiedNetworks(ABC):
             "memory": self.memory,
             "smooth": self.average,
             "kept": self.best_state,
+            **({"cells": self.laws_of_cells} if self.several else {}),
         }
+
+    def game(self) -> Game:
+        """The game in which all of them learn."""
+        method = self.method
+        return method.game(self.problem, self.modules(), [self.play()], method.whole_batch)
 
     def play(self) -> Phase:
         m = self.method
@@ -270,12 +403,15 @@ class CertifiedNetworks(ABC):
         self.done = done
         self.penalty.fill_(self.penalty_share() * self.method.weight)
         self.newest.fill_(0.02 if done > 0.1 else 0.2)
+        self.memory_used.fill_(max(done, 0.1))
 
     def hedge(self, batch: Batch) -> Move:
         """The one move: tasks and information against the success of the best adversary."""
         self._update_average()
         codes = self.code(batch.x).float()
         codes, z, labels = everyone(codes), everyone(self.released(codes)), everyones(batch.labels)
+        if self.method.records > 1:
+            labels = self._of_whole_people(labels)
         values = torch.stack([labels[a.name] for a in self.private], 1)
         losses = [
             self.task_loss(head, z, codes, labels[t.name])
@@ -287,10 +423,53 @@ class CertifiedNetworks(ABC):
             missing = self.information_loss(batch.x, z, values)
             loss = loss + self.information * missing
             figures["information loss"] = missing
+        if self.several:
+            successes = self._successes(codes, labels)
+            over = torch.cat(successes) - self._limits
+            loss = loss + self.penalty * soft_excess(over).sum()
+            everybody = torch.stack([each[0] for each in successes]).max()
+            return Move(loss, {**figures, "best adversary": everybody, "above": over.max()})
         success = self.success(z, codes, values)
         for value, allowed in zip(success, self.allowed, strict=True):
             loss = loss + self.penalty * F.relu(value - allowed)
         return Move(loss, {**figures, "best adversary": torch.stack(success).max()})
+
+    def _successes(self, codes: Tensor, labels: Mapping[str, Tensor]) -> list[Tensor]:
+        """V for each private attribute: of everybody, then of every group."""
+        m = self.method.records
+        laws = self.laws(codes.view(-1, m, *codes.shape[1:]))
+        first = {name: column[::m] for name, column in labels.items()}
+        memories = cast(Sequence[LawMemory], self.laws_of_cells)
+        return [
+            memory.success(laws, members(aims, first), self.memory_used)
+            for memory, aims in zip(memories, self.aims, strict=True)
+        ]
+
+    def tallied(self, laws: Tensor) -> Tensor:
+        """Laws of all that is seen of people, from those of each release (people, m, outcomes)."""
+        assert self.tallies is not None
+        return cast(Tensor, self.tallies(laws))
+
+    def _of_whole_people(self, labels: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The labels without those of records that stand beside another person's: nobody's records
+        are seen together with them."""
+        m = self.method.records
+        beside = labels[PERSON].view(-1, m)
+        alone = (beside != beside[:, :1]).any(1).repeat_interleave(m)
+        return {name: column.masked_fill(alone, -1) for name, column in labels.items()}
+
+    def together(self, others: Feed) -> Tensor:
+        """Which held-out records are seen together, (people, records)."""
+        if self.method.records == 1:
+            return torch.arange(len(others), device=others.device).unsqueeze(1)
+        people = others.labels[PERSON].cpu().numpy()
+        rows = records_together(people, self.method.records)
+        return torch.as_tensor(rows, device=others.device)
+
+    def group_figures(self, laws: Tensor, first: Mapping[str, Tensor]) -> list[float]:
+        """V of all aims, of laws of held-out people with these labels."""
+        each = [group_success(laws, members(aims, first)) for aims in self.aims]
+        return [float(value) for value in torch.cat(each)]
 
     def weighted(self, losses: Sequence[Tensor]) -> Tensor:
         """The tasks' losses as one, by their weights."""
@@ -378,6 +557,12 @@ def small_reader(numbers: int, classes: int) -> nn.Module:
     return nn.Sequential(nn.Linear(numbers, 64), nn.ReLU(), nn.Linear(64, classes))
 
 
+def soft_excess(over: Tensor) -> Tensor:
+    """max(0, over), rounded at the corner: where many bounds pull, and their figures lag behind the
+    code, a full pull on the least excess drives the code to a constant."""
+    return F.huber_loss(F.relu(over), torch.zeros_like(over), reduction="none", delta=SOFT) / SOFT
+
+
 def same_values(values: Tensor) -> Tensor:
     """Which records have the same private values as which."""
     return (values[:, None] == values[None]).all(2)
@@ -393,8 +578,14 @@ def encode(code: nn.Module, feed: Feed) -> Array:
     return np.asarray(codes, dtype=np.float64)
 
 
-def people_per_value(data: Dataset, attribute: Attribute) -> tuple[int, ...]:
-    """How many people each value of the attribute has, of the values that occur."""
-    labels = data.labels[attribute.name]
-    counts = [len(np.unique(data.people[labels == value])) for value in range(attribute.classes)]
-    return tuple(n for n in counts if n)
+def records_together(people: Array, records: int) -> Array:
+    """Which records (people, records) are seen together: the first so many of everybody who has
+    them.
+
+    >>> records_together(np.array([7, 3, 7, 7, 3, 5]), 2)
+    array([[1, 4],
+           [0, 2]])
+    """
+    order = np.argsort(people, kind="stable")
+    _, starts, counts = np.unique(people[order], return_index=True, return_counts=True)
+    return np.asarray(order[starts[counts >= records][:, None] + np.arange(records)])

@@ -27,7 +27,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.data.dataset import Array, Attribute
+from privet.data.dataset import Array
 from privet.evidence.certificate.symbols import smallest_flip
 from privet.methods.certified import (
     HELD_OUT,
@@ -38,8 +38,10 @@ from privet.methods.certified import (
     same_values,
     small_reader,
 )
+from privet.methods.known_groups import Aim
 from privet.methods.known_labels import one_hot_known
 from privet.methods.method import Problem, ranges_of
+from privet.methods.outcome_laws import Tallies, group_success
 from privet.nets.code import Code
 from privet.nets.symbols import Quantiser, Symbols
 from privet.release.noise import Noise
@@ -50,6 +52,8 @@ from privet.train.game import Run
 # About so many earlier records are in the histogram of a task's answers: fewer than of private
 # values, since they follow a code that moves.
 TASK_MEMORY = 4096
+# How often the range of flips is halved where several symbols of a person are seen.
+FLIP_HALVINGS = 12
 # Temperature of the softmax over squared distances, at the start and at the end.
 TEMPERATURES = (0.3, 0.05)
 
@@ -97,7 +101,7 @@ class Codebook(CertifiedMethod):
 
     def learn(self, problem: Problem, run: Run) -> Release:
         networks = CodebookNetworks(problem, self)
-        history = self.game(problem, networks.modules(), [networks.play()], self.batch).play(run)
+        history = networks.game().play(run)
         code = networks.best()
         symbols = encode(code, problem.feed(*HELD_OUT)).argmax(1)
         flip, chosen = self.least_noise(symbols, problem, run)
@@ -115,20 +119,41 @@ class Codebook(CertifiedMethod):
         codes: Array,
         labels: Array,
         person: Array,
-        attribute: Attribute,
-        people: Sequence[int],
+        aim: Aim,
     ) -> float | None:
+        if self.records > 1:
+            return self._smallest_flip_of_several(codes, labels, aim)
         return smallest_flip(
-            codes,
+            codes[:, 0],
             self.symbols,
             labels,
             person,
-            attribute.values,
-            self.target,
-            people=people,
-            confidence=self.confidence,
+            aim.attribute.values,
+            aim.target,
+            people=aim.people,
+            confidence=aim.confidence,
             margin=self.margin,
         )
+
+    def _smallest_flip_of_several(self, codes: Array, labels: Array, aim: Aim) -> float | None:
+        """By halving: of several symbols V is no straight line in flip."""
+        tallies = Tallies(self.symbols, self.records)
+        symbols = F.one_hot(torch.as_tensor(codes), self.symbols).float()
+        cells = one_hot_known(torch.as_tensor(labels), aim.attribute.classes).unsqueeze(1)
+
+        def enough(flip: float) -> bool:
+            law = tallies(flipped(symbols, flip))
+            return float(group_success(law, cells)[0]) <= aim.allowed
+
+        if not enough(1.0):
+            return None
+        if enough(0.0):
+            return 0.0
+        low, high = 0.0, 1.0
+        for _ in range(FLIP_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high
 
 
 class SymbolFrequencies(nn.Module):
@@ -172,6 +197,11 @@ class SymbolFrequencies(nn.Module):
             return z @ ((self.sums + 1e-3) / (self.sums + 1e-3).sum(0)).log().T
 
 
+def flipped(laws: Tensor, flip: float) -> Tensor:
+    """Laws (..., K) of symbols of which so many are replaced by one drawn at random."""
+    return (1 - flip) * laws + flip / laws.shape[-1]
+
+
 def symbol_sums(z: Tensor, values: Tensor, classes: int) -> tuple[Tensor, Tensor]:
     """Summed laws (classes, K) and numbers (classes, 1) of the records of each value; -1 is
     none."""
@@ -206,7 +236,9 @@ class CodebookNetworks(CertifiedNetworks):
             answers = SymbolFrequencies(classes, size, min(TASK_MEMORY, method.memory))
             return nn.ModuleList([answers, reader])
 
-        super().__init__(problem, method, code, head, size, memory)
+        several = method.known or method.records > 1
+        tallies = Tallies(size, method.records) if several else None
+        super().__init__(problem, method, code, head, size, memory, tallies)
         # Now: how soft the choice of a symbol is, how much of the memory is used, and the weight of
         # the tasks on the code itself.
         ones = (torch.ones((), device=problem.device) for _ in range(3))
@@ -222,10 +254,11 @@ class CodebookNetworks(CertifiedNetworks):
 
     def released(self, codes: Tensor) -> Tensor:
         """The law of what is released, (n, K)."""
-        return self._flipped(F.softmax(codes / self.temperature, 1))
+        return flipped(F.softmax(codes / self.temperature, 1), self.flip)
 
-    def _flipped(self, law: Tensor) -> Tensor:
-        return (1 - self.flip) * law + self.flip / law.shape[1]
+    def laws(self, codes: Tensor) -> Tensor:
+        law = self.released(codes.flatten(0, 1))
+        return self.tallied(law.view(*codes.shape[:2], -1))
 
     def task_loss(self, head: nn.Module, z: Tensor, codes: Tensor, labels: Tensor) -> Tensor:
         """Of the symbols; and, until the penalty is there, of the code: symbols that all mean the
@@ -255,11 +288,15 @@ class CodebookNetworks(CertifiedNetworks):
         return [memory.success(z, mine, self.used) for memory, mine in pairs]
 
     def held_out_figures(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
-        z = self._flipped(F.one_hot(codes.argmax(1), codes.shape[1]).to(codes.dtype))
+        z = flipped(F.one_hot(codes.argmax(1), codes.shape[1]).to(codes.dtype), self.flip)
         successes = []
-        for attribute in self.private:
+        for attribute in [] if self.several else self.private:
             sums, counts = symbol_sums(z, others.labels[attribute.name], attribute.classes)
             successes.append(float(best_success(sums / counts.clamp(min=1), counts)))
+        if self.several:
+            rows = self.together(others)
+            first = {name: column[rows[:, 0]] for name, column in others.labels.items()}
+            successes = self.group_figures(self.tallied(z[rows]), first)
         return successes, [
             self._symbol_loss(head, z, others.labels[task.name])
             for task, head in zip(self.utility, self.heads, strict=True)

@@ -12,7 +12,7 @@ V is the success of the best adversary of all (methods/overlap_penalty.py). How 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,7 +21,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.data.dataset import Array, Attribute
+from privet.core.errors import PrivetError
+from privet.data.dataset import Array
 from privet.methods.certified import (
     HELD_OUT,
     CertifiedMethod,
@@ -29,7 +30,9 @@ from privet.methods.certified import (
     encode,
     small_reader,
 )
-from privet.methods.method import Problem, at_least, ranges_of
+from privet.methods.known_groups import Aim
+from privet.methods.method import Problem, at_least, choices_of, ranges_of
+from privet.methods.outcome_laws import Tallies, cells_per_axis, gaussian_laws
 from privet.methods.overlap_penalty import CodeMemory, success
 from privet.nets.additive import Additive
 from privet.nets.code import Code
@@ -59,6 +62,8 @@ class Hedge(CertifiedMethod):
     Parameters:
         sigma: Standard deviation of the noise in learning; that of the release is chosen
             afterwards.
+        per: Whether each record is released, or, with `person`, the mean code of `records` records
+            of a person with one noise.
 
     Example:
         >>> import privet
@@ -75,15 +80,34 @@ class Hedge(CertifiedMethod):
     """
 
     sigma: float = 0.4
+    per: str = "record"
 
     name = "hedge"
     title = "Hedge"
     strength = "sigma"
     ranges = ranges_of(**CertifiedMethod.ranges, sigma=at_least(1e-3))
+    choices = choices_of(per=("record", "person"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.one_per_person and self.records == 1:
+            raise PrivetError(
+                "With per=person one release is made of several records: say of how many with "
+                "records=5."
+            )
+
+    @property
+    def one_per_person(self) -> bool:
+        return self.per == "person"
+
+    @property
+    def releases_seen(self) -> int:
+        """How many releases of a person an adversary sees."""
+        return 1 if self.one_per_person else self.records
 
     def learn(self, problem: Problem, run: Run) -> Release:
         networks = HedgeNetworks(problem, self)
-        history = self.game(problem, networks.modules(), [networks.play()], self.batch).play(run)
+        history = networks.game().play(run)
         code = networks.best()
         sigma, chosen = self.least_noise(encode(code, problem.feed(*HELD_OUT)), problem, run)
         settings = {"dims": self.dims, "width": self.width, "dropout": self.dropout, "sigma": sigma}
@@ -100,21 +124,20 @@ class Hedge(CertifiedMethod):
         codes: Array,
         labels: Array,
         person: Array,
-        attribute: Attribute,
-        people: Sequence[int],
+        aim: Aim,
     ) -> float | None:
         # Only the end of learning needs these.
         from privet.evidence.certificate.gaussian import smallest_sigma
         from privet.evidence.certificate.smoothing import Draws
 
         return smallest_sigma(
-            codes,
+            codes.mean(1) if self.one_per_person else codes.reshape(len(codes), -1),
             labels,
             person,
-            attribute.values,
-            self.target,
-            people=people,
-            confidence=self.confidence,
+            aim.attribute.values,
+            aim.target,
+            people=aim.people,
+            confidence=aim.confidence,
             margin=self.margin,
             between=(self.sigma / 20, 50 * self.sigma),
             draws=Draws(20_000, self.seed),
@@ -129,10 +152,28 @@ class HedgeNetworks(CertifiedNetworks):
 
         code = Code(problem.schema, d, method.width, method.dropout)
         self.earlier = CodeMemory(method.memory, d, len(problem.private))
-        super().__init__(problem, method, code, partial(small_reader, d), d, self.earlier)
+        self.per_person = method.records if method.one_per_person else 1
+        tallies, self.cells = None, 0
+        if method.known or method.records > 1:
+            # Cells that noise falls into, along each axis.
+            self.cells = cells_per_axis(d, method.releases_seen)
+            tallies = Tallies(self.cells**d, method.releases_seen)
+        super().__init__(problem, method, code, partial(small_reader, d), d, self.earlier, tallies)
 
     def released(self, codes: Tensor) -> Tensor:
+        if self.per_person > 1:
+            means = codes.view(-1, self.per_person, codes.shape[1]).mean(1)
+            noisy = means + self.sigma * torch.randn_like(means)
+            return noisy.repeat_interleave(self.per_person, 0)
         return codes + self.sigma * torch.randn_like(codes)
+
+    def laws(self, codes: Tensor) -> Tensor:
+        return self._laws(codes, self.sigma)
+
+    def _laws(self, codes: Tensor, sigma: float) -> Tensor:
+        seen = codes.mean(1, keepdim=True) if self.per_person > 1 else codes
+        laws = gaussian_laws(seen.flatten(0, 1), sigma, self.cells)
+        return self.tallied(laws.view(*seen.shape[:2], -1))
 
     def task_loss(self, head: nn.Module, z: Tensor, codes: Tensor, labels: Tensor) -> Tensor:
         return F.cross_entropy(head(z).float(), labels, ignore_index=-1)
@@ -150,6 +191,8 @@ class HedgeNetworks(CertifiedNetworks):
         return successes
 
     def held_out_figures(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
+        if self.several:
+            return self._figures_of_all_aims(codes, others)
         order = np.random.default_rng(0).permutation(len(codes))
         shown, rest = torch.as_tensor(order, device=codes.device).tensor_split([JUDGED_RECORDS])
         generator = torch.Generator().manual_seed(0)
@@ -163,15 +206,42 @@ class HedgeNetworks(CertifiedNetworks):
                 for v, classes in labels
             ]
 
+        sigma = self._least_sigma(successes)
+        z = codes[shown] + sigma * noise
+        tasks = zip(self.utility, self.heads, strict=True)
+        return successes(sigma), [
+            self.task_loss(head, z, codes, others.labels[task.name][shown]) for task, head in tasks
+        ]
+
+    def _least_sigma(self, successes: Callable[[float], list[float]]) -> float:
+        """The least noise with which every success keeps its allowance, near learning's own."""
         low, high = math.log(self.sigma / SIGMA_RANGE), math.log(self.sigma * SIGMA_RANGE)
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             pairs = zip(successes(math.exp(middle)), self.allowed, strict=True)
             enough = all(value <= allowed for value, allowed in pairs)
             low, high = (low, middle) if enough else (middle, high)
-        sigma = math.exp(high)
-        z = codes[shown] + sigma * noise
+        return math.exp(high)
+
+    def _figures_of_all_aims(self, codes: Tensor, others: Feed) -> tuple[list[float], list[Tensor]]:
+        """The same where groups, or several records of a person, have bounds: over outcomes, of all
+        held-out people, with tasks read from what is released of them."""
+        rows = self.together(others)
+        seen, first = (
+            codes[rows],
+            {name: column[rows[:, 0]] for name, column in others.labels.items()},
+        )
+
+        def successes(sigma: float) -> list[float]:
+            return self.group_figures(self._laws(seen, sigma), first)
+
+        sigma = self._least_sigma(successes)
+        released = seen.mean(1, keepdim=True) if self.per_person > 1 else seen
+        generator = torch.Generator().manual_seed(0)
+        noise = torch.randn(released.shape, generator=generator).to(codes.device)
+        z = (released + sigma * noise).expand_as(seen).flatten(0, 1)
         tasks = zip(self.utility, self.heads, strict=True)
         return successes(sigma), [
-            self.task_loss(head, z, codes, others.labels[task.name][shown]) for task, head in tasks
+            self.task_loss(head, z, z, others.labels[task.name][rows].flatten())
+            for task, head in tasks
         ]

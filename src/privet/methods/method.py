@@ -24,7 +24,7 @@ from privet.data.dataset import PARTS, Attribute, Dataset, Modality
 from privet.data.schema import SHARED, Schema, learn_schema
 from privet.nets.device import pick
 from privet.release.release import Release
-from privet.train.feed import Feed
+from privet.train.feed import PERSON, Feed
 from privet.train.game import Game, Phase, Run
 
 # One attribute's name, or several, in a list or with commas.
@@ -71,6 +71,8 @@ class Problem:
         private: Attributes to hide.
         utility: Tasks: attributes to keep readable.
         device: Where to learn.
+        known: Attributes that an adversary may know beside the release.
+        together: How many records of a person a batch keeps together.
     """
 
     schema: Schema
@@ -78,12 +80,19 @@ class Problem:
     private: tuple[Attribute, ...]
     utility: tuple[Attribute, ...]
     device: torch.device
+    known: tuple[Attribute, ...] = ()
+    together: int = 1
 
     def feed(self, *parts: str) -> Feed:
         """Batches of *fit*, or of the parts named, with the labels of the declared attributes."""
         view = self.view(*parts)
-        labels = {a.name: view.labels[a.name] for a in (*self.private, *self.utility)}
-        return Feed(self.schema.inputs(view), labels, self.device)
+        declared = (*self.private, *self.utility, *self.known)
+        labels = {a.name: view.labels[a.name] for a in declared}
+        inputs = self.schema.inputs(view)
+        if self.together == 1:
+            return Feed(inputs, labels, self.device)
+        labels[PERSON] = view.people
+        return Feed(inputs, labels, self.device, self.together)
 
     def view(self, *parts: str) -> Dataset:
         """The records of *fit*, or of the parts named."""

@@ -23,6 +23,8 @@ from privet.nets.device import SideStream
 SHARE_OF_GPU = 0.3
 # Batches of texts that are sorted by length together.
 SORTED = 50
+# The label that says whose record it is, where records of a person stay together.
+PERSON = "(person)"
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,19 @@ class Feed:
         inputs: The encoded records, in memory or mapped from disk.
         labels: One array per attribute, aligned with them.
         device: Where batches go. Records that fit stay there; others are read ahead in a thread.
+        together: So many records of a person stand side by side in a batch whose size is a multiple
+            of it, as far as people have so many; the labels then say under PERSON whose each is.
     """
 
-    def __init__(self, inputs: Inputs, labels: Mapping[str, Array], device: torch.device) -> None:
-        self.inputs, self.device = inputs, device
+    def __init__(
+        self,
+        inputs: Inputs,
+        labels: Mapping[str, Array],
+        device: torch.device,
+        together: int = 1,
+    ) -> None:
+        self.inputs, self.device, self.together = inputs, device, together
+        self.person = np.asarray(labels[PERSON]) if together > 1 else None
         self.labels = {
             name: torch.as_tensor(np.asarray(column), device=device)
             for name, column in labels.items()
@@ -90,8 +101,11 @@ class Feed:
 
         Texts of like length come together, so that little of a batch is padding: sorted within
         random groups of SORTED batches, and the batches shuffled. Each comes once, as before; what
-        is left over for no whole batch was chosen before their lengths were seen.
+        is left over for no whole batch was chosen before their lengths were seen. Where records of
+        a person stay together, they do so in random order, and so do people.
         """
+        if self.person is not None:
+            return side_by_side(positions, self.person[positions], self.together)
         if self.lengths is None:
             return positions
         whole = positions[: len(positions) // size * size]
@@ -176,6 +190,24 @@ class Feed:
             chunk = self.inputs[np.arange(start, min(start + 4096, len(held)))]
             held[start : start + len(chunk)] = torch.from_numpy(chunk).to(self.device)
         return held
+
+
+def side_by_side(positions: Array, person: Array, together: int) -> Array:
+    """The positions with `together` of the same person next to each other, in the order in which
+    people come first; those left over stand at the end.
+
+    >>> side_by_side(np.arange(7), np.array([5, 8, 5, 8, 5, 9, 9]), 2)
+    array([0, 2, 1, 3, 5, 6, 4])
+    """
+    _, first, who, count = np.unique(
+        person, return_index=True, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(first[who], kind="stable")
+    who = who[order]
+    starts = np.flatnonzero(np.diff(who, prepend=-1))
+    rank = np.arange(len(who)) - np.repeat(starts, np.diff(starts, append=len(who)))
+    whole = rank < count[who] // together * together
+    return np.asarray(positions[np.concatenate([order[whole], order[~whole]])])
 
 
 def _put(ready: queue.Queue[_Item], item: _Item, stop: threading.Event) -> bool:
