@@ -33,6 +33,9 @@ PARTICIPANT = "/c/page"
 KEPT = (".js", ".mjs", ".wasm", ".css", ".svg")
 BUNDLED = {"onnxruntime-web": ("onnxruntime-common",)}
 """Packages inside the file of another one, as that file's source map says."""
+SENTENCES = ROOT / "src" / "privet" / "evidence" / "sentences.toml"
+SAID = re.compile(r"""\bsay\(\s*(?:[^"'()]*\? *)?["'](\w+)["'](?: *: *["'](\w+)["'])?""")
+"""A sentence of the table by its name, or one of two: say("a"), say(test ? "a" : "b")."""
 IMPORT = re.compile(r"""(?:from|import)\s*["'](\./[^"']+)["']""")
 
 
@@ -46,6 +49,7 @@ def build(modules: Path, out: Path) -> list[Path]:
         (static / "built.js").write_text(
             f'export const RUNTIME = "{integrity(static / WASM)}";\n', encoding="utf-8"
         )
+        (static / "sentences.js").write_text(sentences(static), encoding="utf-8")
         for page in PAGES_OF:
             (new / page).write_text(
                 _page((HERE / page).read_text(encoding="utf-8"), static), encoding="utf-8"
@@ -58,6 +62,17 @@ def build(modules: Path, out: Path) -> list[Path]:
             shutil.rmtree(out)
         new.rename(out)
     return sorted(path for path in out.rglob("*") if path.is_file())
+
+
+def sentences(static: Path) -> str:
+    """The module with those sentences of Python's table that words.js says."""
+    table = tomllib.loads(SENTENCES.read_text(encoding="utf-8"))
+    words = (static / "words.js").read_text(encoding="utf-8")
+    names = sorted({name for match in SAID.findall(words) for name in match if name})
+    if missing := [name for name in names if name not in table]:
+        raise SystemExit(f"words.js says '{missing[0]}', which is not in {SENTENCES.name}.")
+    texts = {name: table[name]["text"] for name in names}
+    return f"export const SENTENCES = {json.dumps(texts, indent=2, ensure_ascii=False)};\n"
 
 
 def integrity(path: Path) -> str:

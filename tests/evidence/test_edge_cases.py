@@ -16,11 +16,11 @@ from scipy.special import log_softmax, softmax
 from privet.evidence.attribute import Attribute
 from privet.evidence.audit_schema import json_schema
 from privet.evidence.calibration import calibrated
-from privet.evidence.certificate.gaussian import Certificate, certify, sentence
+from privet.evidence.certificate.gaussian import certify
 from privet.evidence.certificate.smoothing import GRID, REACH, grid_steps
 from privet.evidence.fairness import fairness
 from privet.evidence.figures import Direction
-from privet.evidence.formatting import duration, times
+from privet.evidence.formatting import duration, percent, times
 from privet.evidence.intervals import balanced_limits
 from privet.evidence.person_intervals import ends
 from privet.evidence.predictions import evidence_of, judge
@@ -120,11 +120,7 @@ def test_a_tail_with_no_false_positive_starts_at_nothing_caught() -> None:
 def test_words_at_their_edges() -> None:
     assert duration(3599) == "59 min 59 s" and duration(3600) == "1 h 0 min"
     assert times(0.996) == "over 99" and times(0.4) == "40"
-    people, prior = (900, 900), (0.5, 0.5)
-    c = Certificate(
-        "sex", ("f", "m"), 0.57, 0.55, 0.02, 0.6, prior, 0.14, 0.99, people, 2, 0.4, 1, "smoothed"
-    )
-    assert "57" in sentence(c) and "58" not in sentence(c), "a whole share is not rounded up"
+    assert percent(0.57, "up") == "57.0", "a whole share is not rounded up"
 
 
 def test_the_schema_asks_for_objects_and_explains_them() -> None:

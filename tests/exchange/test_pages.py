@@ -289,10 +289,11 @@ def test_taking_part_sends_what_the_release_lets_through_and_nothing_else(
 def test_the_card_is_read_in_plain_words_and_text_stays_text(page: Page, setting: Setting) -> None:
     hides = page.inner_text("#hides")
     assert (
-        "The best of 14 attackers is right 51 times in 100" in hides
-        and "guessing is right 50 times" in hides
+        "From one released record the best of 14 attackers is right 51 times in 100" in hides
+        and "where both values are equally frequent" in hides
     )
-    assert "Certified: nobody can be right more than 58 times in 100" in hides
+    assert "with a balanced accuracy above 58" in hides
+    assert "claimed by the campaign's owner, checked by nobody else" in hides
     assert (
         page.inner_text("h1") == "<b>Hats</b>"
         and page.inner_text("#purpose") == "To <script>alert(1)</script> learn."

@@ -3,7 +3,7 @@
 import { ask, readManifest, readPart } from "./campaign.js";
 import { chart } from "./chart.js";
 import { find, make, pairs } from "./view.js";
-import { hidden, moment, size } from "./words.js";
+import { hidden, moment, size, spoken } from "./words.js";
 
 const TOKEN = "privet/token"; // of this tab only: sessionStorage ends with it
 
@@ -72,7 +72,7 @@ async function audited(campaign, manifest) {
   const { audit: hash, report } = manifest.release;
   if (!hash) return make("p", {}, "None is attached. Attach one with  privet campaign create --report.");
   const audit = JSON.parse(new TextDecoder().decode(await readPart(hash)));
-  const rows = manifest.private.map((name) => [name, `${hidden(audit, name).found} ${hidden(audit, name).proof}`]);
+  const rows = manifest.private.map((name) => [name, spoken(hidden(audit, name))]);
   const link = make("a", { href: `/v1/parts/${hash}`, download: "audit.json" }, "Download audit.json");
   const box = make("div", {}, definition(rows), make("p", {}, link, report ? "." : "; its report is report.html in the folder of your audit."));
   if (!report) return box;

@@ -80,10 +80,12 @@ function describe() {
   showReceipts();
 }
 
-function headline(name, { large, of, found, proof }) {
+function headline(name, { large, of, found, proof, more }) {
   const score = make("div", { className: "score" });
-  if (large) score.append(make("b", {}, large), make("span", {}, `right in ${of}`));
-  return make("li", {}, score, make("div", {}, make("p", { className: "name" }, name), make("p", {}, found), make("p", {}, proof)));
+  if (large) score.append(make("b", {}, large), make("span", {}, `right in ${of}, balanced`));
+  const words = make("div", {}, make("p", { className: "name" }, name), make("p", {}, found), make("p", {}, proof));
+  if (more) words.append(make("details", {}, make("summary", {}, "What this does not say"), make("p", {}, more)));
+  return make("li", {}, score, words);
 }
 
 /** Run the release on an encoded record, and show what leaves and what could be rebuilt. */

@@ -1,6 +1,9 @@
-/* Figures to plain sentences, never stronger than the figures: ends of intervals and bounds are rounded outward, what is missing is called so. */
+/* Figures to plain sentences, never stronger than the figures: the words are those of the table that Python's pages use, ends of intervals and bounds are rounded outward, what is missing is called so. */
+
+import { SENTENCES } from "./sentences.js";
 
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
+const measured = (score) => Boolean(score) && score.n > 0 && score.interval !== "the whole range" && [score.value, score.low, score.high].every(isNumber);
 export const tries = (chance) => (!isNumber(chance) || chance >= 0.02 ? 100 : chance >= 0.002 ? 1000 : 10000);
 
 /** How often in so many tries. */
@@ -13,55 +16,167 @@ export function times(value, of = 100, way = "nearest") {
   return String(Math.floor(exact + 0.5));
 }
 
-const soMany = (count) => `${count} ${count === "1" || count === "under 1" ? "time" : "times"}`;
-
-/** What was found about one private attribute: the number to show large, what was measured, and what is proved. */
-export function hidden(audit, attribute) {
-  const reading = audit?.readings?.find((one) => one.role === "private" && one.attribute === attribute);
-  const proof = proved(audit, attribute, reading);
-  const score = reading?.released?.[reading.best]?.score;
-  if (!audit) return { found: "How well it is hidden is not known: the campaign's owner has attached no audit.", proof: "" };
-  if (!score || !(score.n > 0) || !isNumber(score.value)) return { found: "No attacker's success was measured.", proof };
-  const count = reading.released.length;
-  const who = count === 1 ? "The only attacker" : `The best of ${count} attackers`;
-  if (!reading.values.length) {
-    const share = Math.max(Math.round(100 * score.value), 0);
-    return { found: `${who} explains ${share} % of the differences between people; guessing explains none.`, proof };
-  }
-  const of = tries(score.chance);
-  const between = isNumber(score.low) && isNumber(score.high) ? ` (between ${times(score.low, of, "down")} and ${times(score.high, of, "up")})` : "";
-  const found = `${who} is right ${soMany(times(score.value, of))} in ${of}${between}; guessing is right ${soMany(times(score.chance, of))}.`;
-  const raw = reading.raw?.[reading.best_raw]?.score;
-  const before = raw && isNumber(raw.value) ? ` On the raw record it is right ${soMany(times(raw.value, of))}.` : "";
-  return { large: times(score.value, of), of, found: found + before, proof };
+/** A share in per cent with one decimal. */
+export function percent(value, way = "nearest") {
+  const exact = Math.round(value * 1e10) / 1e7;
+  const tenths = way === "up" ? Math.ceil(exact) : way === "down" ? Math.floor(exact) : Math.floor(exact + 0.5);
+  return (tenths / 10).toFixed(1);
 }
 
+/** The sentence of that name with its fields filled in; one that the table does not have, or a field too few or too many, is a mistake of ours. */
+export function say(name, fields = {}) {
+  const text = SENTENCES[name];
+  if (text === undefined) throw new Error(`There is no sentence '${name}'.`);
+  const wanted = new Set(Array.from(text.matchAll(/\{(\w+)\}/g), (match) => match[1]));
+  if (wanted.size !== Object.keys(fields).length || ![...wanted].every((field) => field in fields)) throw new Error(`The sentence '${name}' has the fields ${[...wanted].join(", ")}.`);
+  return text.replace(/\{(\w+)\}/g, (_, field) => String(fields[field]));
+}
+
+const soMany = (count) => `${count} ${count === "1" || count === "under 1" ? "time" : "times"}`;
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+const ONE_RECORD = ["rebuilt", "kept columns", "released and kept"];
+
+/** The finding to judge one record by: the highest of the strongest attacker on released numbers and those on rebuilt records and on the columns that leave as well. */
+function headline(reading) {
+  const findings = [reading.released[reading.best], ...(reading.others ?? []).filter((one) => ONE_RECORD.includes(one.source))];
+  return findings.filter((one) => measured(one?.score)).reduce((most, one) => (most && most.score.value >= one.score.value ? most : one), null);
+}
+
+function seen({ source, columns }) {
+  const beside = (columns ?? []).join(", ") || "the columns kept";
+  return { rebuilt: "one rebuilt record", "kept columns": `${beside} beside the release, without it`, "released and kept": `one released record with ${beside}` }[source] ?? "one released record";
+}
+
+/** What is said after the figure: that it is guessing only where every value against the rest is. */
+function besideGuessing(reading, score, of) {
+  const legible = (reading.classes ?? []).some((one) => measured(one.score) && one.score.low > one.score.chance);
+  const judged = reading.values.length <= 2 || Boolean(reading.classes?.length);
+  if (score.low > score.chance || legible || !judged) {
+    const unknown = score.low <= score.chance && !legible ? say("classes_unknown") : "";
+    return say("guessing", { blind: soMany(times(score.chance, of)) }) + unknown;
+  }
+  const text = say("as_guessing", { blind: times(score.chance, of) });
+  if (score.high - score.chance <= 0.1) return text;
+  return text + say("could_be", { rows: `${score.n.toLocaleString("en")} records`, high: times(score.high, of, "up") });
+}
+
+function singleValues(reading) {
+  if (reading.values.length <= 2) return "";
+  const legible = (reading.classes ?? []).filter((one) => measured(one.score) && one.score.low > one.score.chance);
+  return legible
+    .sort((a, b) => b.score.value - a.score.value)
+    .slice(0, 3)
+    .map(({ value, score }) => ` ${say("class_read", { value, times: soMany(times(score.value)), of: 100, low: times(score.low, 100, "down"), high: times(score.high, 100, "up") })}.`)
+    .join("");
+}
+
+function atRealFrequencies(reading, { plain }, of) {
+  if (!measured(plain) || !isNumber(plain.chance) || plain.chance < 1 / reading.values.length + 0.02) return "";
+  return ` ${say("real_frequencies", { times: soMany(times(plain.value, of)), of, blind: times(plain.chance, of) })}.`;
+}
+
+/** What was found about one private attribute: the number to show large, what was measured, and what is claimed for every attacker. */
+export function hidden(audit, attribute) {
+  const reading = audit?.readings?.find((one) => one.role === "private" && one.attribute === attribute);
+  if (!audit) return { found: say("no_audit"), proof: "", more: "" };
+  const { proof, more } = proved(audit, attribute, reading);
+  const worst = reading?.released?.length ? headline(reading) : null;
+  if (!worst) return { found: say("unmeasured"), proof, more };
+  const { score } = worst;
+  const count = reading.released.length;
+  const who = count === 1 ? "the only attacker" : `the best of ${count} attackers`;
+  if (!reading.values.length) {
+    const share = `${Math.max(Math.round(100 * score.value), 0)} %`;
+    return { found: `${capital(say("found_number", { seen: seen(worst), who, share }))}${say("guessing_number")}.`, proof, more };
+  }
+  const of = tries(score.chance);
+  const values = reading.values.length === 2 ? "both values" : `all ${reading.values.length} values`;
+  const fields = { seen: seen(worst), who, values, times: soMany(times(score.value, of)), of, low: times(score.low, of, "down"), high: times(score.high, of, "up") };
+  const raw = reading.raw?.[reading.best_raw]?.score;
+  const before = measured(raw) ? ` ${say("on_raw", { noun: "record", who: "it", does: say("is_right", { times: soMany(times(raw.value, of)) }) })}.` : "";
+  const found = `${capital(say("found", fields))}${besideGuessing(reading, score, of)}.${singleValues(reading)}${atRealFrequencies(reading, worst, of)}${before}`;
+  return { large: times(score.value, of), of, found, proof, more };
+}
+
+/** All of it in one paragraph. */
+export const spoken = ({ found, proof, more }) => [found, proof, more].filter(Boolean).join(" ");
+
+/** How sure a bound is, and of how many statements together. */
+function sure({ confidence, statements }) {
+  const share = Number((100 * confidence).toPrecision(10));
+  if (statements > 1) return say("sure_together", { sure: share, statements });
+  const alone = statements === 1;
+  return say(alone ? "sure_alone" : "sure_each", { sure: share });
+}
+
+const ofOneRecord = (one) => one.releases === 1 && (one.records ?? 1) === 1 && !one.given?.length;
+
 function proved(audit, attribute, reading) {
-  const one = audit?.certificates?.find((certificate) => certificate.attribute === attribute && certificate.releases === 1);
-  if (!one) return "Not certified: a stronger attacker may read more.";
-  if (!isNumber(one.bound)) return `Not certified: ${one.reason || "no reason was kept"}.`;
-  const found = reading?.released?.[reading.best]?.score;
-  if (reading?.values.length && found && isNumber(found.low) && found.low > one.bound)
-    return "A certificate is attached, but an attacker did better than it allows: do not rely on it.";
-  const of = tries(1 / Math.max(one.values.length, 1));
-  const sure = Number((100 * one.confidence).toPrecision(10));
-  return `Certified: nobody can be right more than ${times(one.bound, of, "up")} times in ${of} (${sure} % confidence).`;
+  const one = audit.certificates?.find((certificate) => certificate.attribute === attribute && ofOneRecord(certificate));
+  if (!one) return { proof: say("uncertified"), more: "" };
+  if (!isNumber(one.bound)) return { proof: say("not_certified", { reason: one.reason || "no reason was kept" }), more: "" };
+  const scores = [reading?.released?.[reading.best], ...(reading?.others ?? []).filter((other) => other.source === "rebuilt")].map((other) => other?.score);
+  if (reading?.values.length && scores.some((score) => measured(score) && score.low > one.bound)) return { proof: say("beaten", { bound: percent(one.bound, "up") }), more: "" };
+  const together = one.per === "person";
+  const said = say("certified", {
+    seen: say(together ? "seen_person" : "seen_record"),
+    what: one.attribute,
+    bound: percent(one.bound, "up"),
+    blind: percent(1 / Math.max(one.values.length, 1)),
+    sure: sure(one),
+    by: say("claimed", { who: "the campaign's owner" }),
+  });
+  const worst = worstGroup(audit, one);
+  const more = [worst ? "" : say("no_groups"), prior(one), tail(one), say("computer")];
+  return { proof: [worst, said].filter(Boolean).join(" "), more: more.filter(Boolean).join(" ") };
+}
+
+/** The worst certified group, if there is one. */
+function worstGroup(audit, { attribute }) {
+  const all = audit.certificates.filter((one) => one.attribute === attribute).flatMap((one) => one.groups ?? []);
+  const bounded = all.filter((group) => isNumber(group.bound)).sort((a, b) => b.bound - a.bound);
+  if (!bounded.length) return "";
+  const { by, value, bound } = bounded[0];
+  return say("certified_group", { by, value, what: attribute, bound: percent(bound, "up") });
+}
+
+function prior({ at_prior: bound, prior: frequencies }) {
+  if (!frequencies?.length) return "";
+  const most = percent(Math.max(...frequencies));
+  return isNumber(bound) ? say("certified_prior", { bound: percent(bound, "up"), most }) : say("certified_no_prior", { most });
+}
+
+/** That a bound is an average, and how often an adversary can be surer, where that is bounded. */
+function tail({ priors }) {
+  const above = (priors?.posterior ?? []).filter((point) => point.at >= 0.7 - 1e-9 && point.bound < 1).sort((a, b) => a.at - b.at);
+  if (!above.length) return say("certified_average");
+  return say("certified_tail", { share: percent(above[0].bound, "up"), probability: Number((100 * above[0].at).toPrecision(10)) });
+}
+
+/** How many records of a person are taken, and whether what is certified covers so many. */
+export function howMany(most, audit, names) {
+  if (most === 1) return say("records_once");
+  const covered = names.map((name) =>
+    Math.max(0, ...(audit?.certificates ?? []).filter((one) => one.attribute === name && isNumber(one.bound) && one.releases === 1 && !one.given?.length).map((one) => (one.per === "person" ? most : one.records ?? 1))),
+  );
+  const fewest = covered.length ? Math.min(...covered) : 0;
+  const said = most.toLocaleString("en");
+  if (fewest < most) return say("records_uncertified", { most: said });
+  return say("records_certified", { most: said, records: fewest.toLocaleString("en") });
 }
 
 /** What a record is for, who may read it, how long it is kept: label and text. */
-export function about({ manifest, fingerprint }, known) {
+export function about({ manifest, fingerprint, audit }, known) {
   const asked = manifest.labels.map((label) => `${label.name} (${label.values.join(" or ") || "a number"})`).join(", ");
-  const most = manifest.records_per_person;
-  const more = `Up to ${most.toLocaleString("en")} records per person. The figures are about one; each further one tells a little more.`;
-  const seen = known ? "seen before in this browser" : "new to this browser: compare it with what the owner tells you";
+  const seenBefore = known ? "seen before in this browser" : "new to this browser: compare it with what the owner tells you";
   return [
     ["Who asks", manifest.who],
     ["Hides", `${manifest.private.join(", ")} (method: ${manifest.method})`],
     ["Also asks", asked || "nothing beside the record"],
     ["Who can read it", manifest.mode === "sealed" ? "Only whoever has the owner's key. The server cannot." : "The collector's server and its owner."],
     ["How long", `${manifest.retention_days} ${manifest.retention_days === 1 ? "day" : "days"}, or until you withdraw`],
-    ["How often", most === 1 ? "Once per person" : more],
-    ["Owner's key", `${fingerprint} (${seen})`],
+    ["How often", howMany(manifest.records_per_person, audit, manifest.private)],
+    ["Owner's key", `${fingerprint} (${seenBefore})`],
     ["Checked here", "Signature, manifest and release are the ones that the link names."],
   ];
 }

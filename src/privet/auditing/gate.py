@@ -9,8 +9,10 @@ from pathlib import Path
 
 from privet.core.errors import PrivetError, unknown
 from privet.evidence.certificate.values import Certification
+from privet.evidence.certified_sentences import sure
 from privet.evidence.figures import Audit, Role
 from privet.evidence.formatting import UNKNOWN, between, measured, percent
+from privet.evidence.sentences import say
 
 # Which option sets the limit of an attribute in that role.
 OPTIONS: dict[Role, str] = {
@@ -151,8 +153,12 @@ def _check_certified(audit: Audit, attribute: str, limit: float) -> Check:
         why = "the audit holds no certificate of it" if one is None else one.reason
         rule = f"it must be, at {limit * 100:g} or below"
         return Check(attribute, False, f"not certified ({why})", rule)
-    basis = f"{100 * one.confidence:.10g} % confidence, {sum(one.people):,} people"
-    found = f"certified, no adversary above {percent(one.bound, 'up')} in 100 ({basis})"
+    found = say(
+        "gate_certified",
+        bound=percent(one.bound, "up"),
+        sure=sure(one),
+        people=f"{sum(one.people):,}",
+    )
     return Check(attribute, one.bound <= limit, found, f"it may be at most {limit * 100:g}")
 
 
@@ -176,7 +182,12 @@ def _check(audit: Audit, option: str, attribute: str, limit: float) -> Check:
     figure = reading.worst.score if 0 <= reading.best < len(reading.released) else None
     ok, found, is_task = False, UNKNOWN, reading.role == "utility"
     if figure is not None and measured(figure):
-        found = f"{percent(figure.value)} in 100 ({between(figure)}, n = {figure.n:,})"
+        found = say(
+            "gate_found",
+            value=percent(figure.value),
+            between=between(figure),
+            n=f"{figure.n:,}",
+        )
         # The value too: a file edited by hand may hold an end on the wrong side of it.
         least, most = min(figure.value, figure.low), max(figure.value, figure.high)
         ok = least >= limit if is_task else most <= limit

@@ -258,7 +258,13 @@ def audit(
     from privet.commands.audit import FileOptions
     from privet.commands.audit import audit as run
     from privet.reporting.certificate import headline
-    from privet.reporting.sentences import inversion_sentences, records, sentence
+    from privet.reporting.sentences import (
+        inversion_sentences,
+        looks_sentence,
+        louder,
+        records,
+        sentence,
+    )
 
     result = run(
         release,
@@ -275,9 +281,12 @@ def audit(
     )
     for check in result.checks:
         out.print(f"Look at the data first: {check}", markup=False)
+    if looked := looks_sentence(result):
+        out.print(looked, markup=False)
+    noun = records(result)
     for reading in result.readings:
-        line = f"{sentence(reading, records(result))} {headline(result, reading)}".rstrip()
-        out.print(f"{reading.attribute}: {line}", markup=False)
+        said = [sentence(reading, noun), *louder(reading, noun), headline(result, reading)]
+        out.print(f"{reading.attribute}: {' '.join(filter(None, said))}", markup=False)
     for line in inversion_sentences(result.rebuilt):
         out.print(line, markup=False)
     out.print(f"The report:  {folder / 'report.html'}", markup=False)
@@ -321,6 +330,7 @@ def certify(
     from privet.commands.certify import certify as run
     from privet.reporting.certificate import (
         by_attribute,
+        condition_sentences,
         participant_sentence,
         repeated_sentence,
         target_sentence,
@@ -340,8 +350,10 @@ def certify(
         command=command_line(),
     )
     for releases in by_attribute(found.certificates).values():
-        said = f"{participant_sentence(releases[1])} {repeated_sentence(releases)}"
-        out.print(said.rstrip(), markup=False)
+        one = releases[1]
+        said = [participant_sentence(one, found.certificates), repeated_sentence(releases)]
+        said += condition_sentences(one, found.certificates)
+        out.print(" ".join(filter(None, said)), markup=False)
     if target is not None:
         out.print(target_sentence(found), markup=False)
     if folder is not None:

@@ -8,6 +8,7 @@ audit.schema.json states for machines.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -25,6 +26,9 @@ Source = Literal[
     "released", "raw", "rebuilt", "averaged", "pooled", "kept columns", "released and kept"
 ]
 Role = Literal["private", "utility", "undeclared"]
+
+# What else than the released numbers an attacker of one record has.
+ONE_RECORD: tuple[Source, ...] = ("rebuilt", "kept columns", "released and kept")
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,11 @@ class Figure:
             if self.measure.startswith("mean absolute error")
             else self.low <= self.chance
         )
+
+
+def is_counted(figure: Figure) -> bool:
+    """Whether something was counted, and is a number."""
+    return figure.n > 0 and all(map(math.isfinite, (figure.value, figure.low, figure.high)))
 
 
 @dataclass(frozen=True)
@@ -212,6 +221,16 @@ class Reading:
     def worst(self) -> Finding:
         """For a private attribute the adversary to fear, for a task the model to use."""
         return self.released[self.best]
+
+    @property
+    def headline(self) -> Finding:
+        """The finding to judge one record by: the highest of the strongest attacker on released
+        numbers and those on rebuilt records and on the columns that leave as well. Those who see
+        several records of a person or releases of a record are told beside it."""
+        if self.role == "utility":
+            return self.worst
+        also = [f for f in self.others if f.source in ONE_RECORD and is_counted(f.score)]
+        return max([self.worst, *also], key=lambda f: f.score.value if is_counted(f.score) else -1)
 
     @property
     def reference(self) -> Finding:

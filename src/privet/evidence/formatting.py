@@ -191,19 +191,3 @@ def above(figure: Figure) -> float:
     if not measured(figure) or not is_number(figure.chance):
         return -math.inf
     return round((figure.value - figure.chance) / max(1 - figure.chance, 1e-9), 12)
-
-
-def looks_sentence(looks: int | None) -> str:
-    """What a page says about earlier looks; empty where there were none or nobody knows.
-
-    >>> looks_sentence(3)
-    'The test part of this data had been looked at 3 times before: choosing among what was seen \
-makes the best look better than it is.'
-    """
-    if not looks:
-        return ""
-    times = "once" if looks == 1 else f"{looks:,} times"
-    return (
-        f"The test part of this data had been looked at {times} before: choosing among what was"
-        " seen makes the best look better than it is."
-    )

@@ -17,7 +17,7 @@ from privet.evidence.figures import Audit, Figure, Group, Reading, Risk
 from privet.evidence.formatting import between, is_number, measured, percent
 from privet.reporting import sentences
 from privet.reporting.label_placement import Box, shorten
-from privet.reporting.plot import Axis, Bin, Plot, histogram, round_numbers
+from privet.reporting.plot import Axis, Bin, Plot, Point, histogram, round_numbers
 
 Kind = Literal["release", "raw", "other"]
 
@@ -70,7 +70,7 @@ def _figure(readings: Iterable[Reading], name: str | None, kind: Kind) -> Figure
     """What was measured of one attribute, on the raw data or on the release."""
     for reading in readings:
         if reading.attribute == name and (reading.raw if kind == "raw" else reading.released):
-            figure = (reading.reference if kind == "raw" else reading.worst).score
+            figure = (reading.reference if kind == "raw" else reading.headline).score
             return figure if measured(figure) else None
     return None
 
@@ -255,3 +255,26 @@ def risk_histogram(risk: Risk) -> Markup:
     if not any(one.share for one in bins):
         return Markup("")
     return histogram(bins, lambda value: f"{value * 100:.0f} %")
+
+
+def curve_plot(reading: Reading, width: int = 560, height: int = 240) -> Markup:
+    """Records learned from across, what was read up: does the strongest still gain?"""
+    points = [point for point in reading.curve if measured(point.score)]
+    counts = [point.records for point in points]
+    y = score_axis([point.score for point in points], title="read, %")
+    x = Axis(counts[0], counts[-1], "records learned from", scale=math.log, ticks=counts)
+    plot = Plot(x, y, width, height)
+    plot.axes(5)
+    plot.level("chance", y=points[0].score.chance, name="guessing")
+    marks = [
+        Point(
+            p.records,
+            p.score.value,
+            f"{p.records:,}: {exactly(p.score)}",
+            p.score.low,
+            p.score.high,
+        )
+        for p in points
+    ]
+    plot.line(marks, reading.role)
+    return plot.svg("; ".join(mark.title for mark in marks))

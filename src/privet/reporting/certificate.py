@@ -1,70 +1,250 @@
-"""A certificate for people: its sentences, and the picture of what more or less noise would
-give."""
+"""A certificate in sentences: what is bounded, for whom, of what, how surely, and who says so.
+
+The words are those of the table of sentences (evidence/sentences.toml).
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Sequence
 
-from markupsafe import Markup
-
-from privet.evidence.certificate.gaussian import Certificate, sentence
 from privet.evidence.certificate.values import Certification
-from privet.evidence.figures import Audit, Certified, Reading
-from privet.evidence.formatting import amount, measured, percent
-from privet.reporting.label_placement import shorten
-from privet.reporting.plot import Axis, Plot, Point
+from privet.evidence.certified_sentences import bound_sentence, claimed, guessed, seen, sure
+from privet.evidence.figures import Audit, Certified, CertifiedGroup, Figure, Reading
+from privet.evidence.formatting import amount, listed, measured, percent
+from privet.evidence.sentences import say
+
+__all__ = ["bound_sentence", "seen", "sure"]
 
 # Certificates of one attribute by the number of releases that are seen.
 ByReleases = dict[int, Certified]
 
+# Probability of a value after a release, above which releases are counted.
+PROBABILITY = 0.7
+# Groups that are named in a sentence.
+MOST_GROUPS = 6
+
 
 def by_attribute(certificates: Sequence[Certified]) -> dict[str, ByReleases]:
-    """In the order of the audit: the private attributes, then all of them at once; those with a
-    word on one release."""
+    """In the order of the audit: the private attributes, then all of them at once; about one record
+    of a person and nothing known beside it; those with a word on one release."""
     attributes: dict[str, ByReleases] = {}
     for one in certificates:
-        attributes.setdefault(one.attribute, {})[one.releases] = one
+        if one.records == 1 and not one.given:
+            attributes.setdefault(one.attribute, {}).setdefault(one.releases, one)
     return {name: releases for name, releases in attributes.items() if 1 in releases}
 
 
-def bound_sentence(one: Certified) -> str:
-    """The bound in one sentence; shares are rounded up.
-
-    >>> known = 0.15, 0.55, 0.027, 0.99, (900, 900), 2, 0.4, 1, "smoothed"
-    >>> bound_sentence(Certified("sex", ("f", "m"), 0.577, 0.6, (0.5, 0.5), *known))
-    'No adversary can guess it with a balanced accuracy above 57.7 % (99 % confidence).'
-    """
-    if one.bound is None:
-        return f"Not certified: {one.reason or 'no reason was kept'}."
-    ranges = one.note.startswith("What is guessed is which range")
-    what = f"which of {len(one.values)} ranges it lies in" if ranges else "it"
-    bound = f"a balanced accuracy above {percent(one.bound, 'up')} %"
-    return f"No adversary can guess {what} with {bound} ({100 * one.confidence:.10g} % confidence)."
+def variants(certificates: Sequence[Certified], attribute: str) -> list[Certified]:
+    """The certificates of an attribute for more than one record of a person, for one release per
+    person, or with side information; of one release of each record."""
+    first = by_attribute(certificates).get(attribute, {}).get(1)
+    return [
+        one
+        for one in certificates
+        if one.attribute == attribute and one.releases == 1 and one is not first
+    ]
 
 
-def headline(audit: Audit, reading: Reading) -> str:
+def is_beaten(one: Certified, reading: Reading) -> bool:
+    """Whether an attacker on what the certificate is about did better than it allows."""
+    if one.bound is None or reading.is_number or not reading.released or one.given:
+        return False
+    scores = [reading.worst.score]
+    scores += [f.score for f in reading.others if f.source == "rebuilt"]
+    if one.records > 1:
+        pooled = [f for f in reading.others if f.source == "pooled" and f.records <= one.records]
+        scores += [f.score for f in pooled]
+    return any(measured(score) and score.low > one.bound for score in scores)
+
+
+def headline(audit: Audit, reading: Reading, by: str = "") -> str:
     """The second sentence about a private attribute; empty where it is not certified, which the
     section below says once. Where an attacker beat the certificate beyond chance, a proof's
-    assumption does not hold here, and that is said."""
+    assumption does not hold here, and that is said instead."""
     one = by_attribute(audit.certificates).get(reading.attribute, {}).get(1)
     if one is None or one.bound is None or reading.role != "private":
         return ""
-    text = bound_sentence(one)
-    score = reading.worst.score if reading.released and not reading.is_number else None
-    if score is None or not measured(score) or score.low <= one.bound:
-        return text
-    return (
-        f"{text} But an attacker did better than that, so the certificate does not hold for this "
-        "release: do not rely on it."
+    if is_beaten(one, reading):
+        return say("beaten", bound=percent(one.bound, "up"))
+    worst = worst_group_sentence([one, *variants(audit.certificates, reading.attribute)])
+    return f"{worst} {bound_sentence(one, by)}".lstrip()
+
+
+def said_of(audit: Audit, attribute: str) -> str:
+    """The certificate of an attribute beside what attackers found."""
+    one = by_attribute(audit.certificates)[attribute][1]
+    by = claimed("whoever ran this audit")
+    for reading in audit.private:
+        if reading.attribute == attribute and (text := headline(audit, reading, by)):
+            return text
+    return bound_sentence(one, by)
+
+
+def found_beside(reading: Reading | None, one: Certified) -> Figure | None:
+    """The highest figure of an attacker who saw what a certificate for several records or with side
+    information is about."""
+    scores = []
+    for finding in reading.others if reading else ():
+        pooled = finding.source == "pooled" and 1 < finding.records <= one.records
+        beside = finding.source == "released and kept" and set(finding.columns) <= set(one.given)
+        if (pooled or beside) and measured(finding.score):
+            scores.append(finding.score)
+    return max(scores, key=lambda score: score.value, default=None)
+
+
+def found_in(reading: Reading | None, group: CertifiedGroup) -> Figure | None:
+    """What the strongest attacker reads in a group, where that was measured."""
+    groups = reading.groups if reading else ()
+    scores = [g.score for g in groups if (g.by, g.value) == (group.by, group.value)]
+    return next(filter(measured, scores), None)
+
+
+def large(one: Certified, certificates: Sequence[Certified]) -> str:
+    """The number to set large: the bound in the worst certified group, else the bound."""
+    groups = all_groups([one, *variants(certificates, one.attribute)])
+    bounds = [group.bound for group in groups if group.bound is not None]
+    return percent(max([one.bound or 1.0, *bounds]), "up")
+
+
+def prior_sentence(one: Certified) -> str:
+    """What holds with the values as frequent as they are; empty where that is not known."""
+    if one.bound is None or not one.prior:
+        return ""
+    most = percent(max(one.prior))
+    if one.at_prior is None:
+        return say("certified_no_prior", most=most)
+    return say("certified_prior", bound=percent(one.at_prior, "up"), most=most)
+
+
+def average_sentence(one: Certified) -> str:
+    """That the bound is an average, and how often an adversary can be surer, where that is
+    bounded."""
+    points = sorted(one.priors.posterior, key=lambda p: p.at) if one.priors else []
+    above = [point for point in points if point.at >= PROBABILITY - 1e-9 and point.bound < 1]
+    if not above:
+        return say("certified_average")
+    share, probability = percent(above[0].bound, "up"), f"{100 * above[0].at:.10g}"
+    return say("certified_tail", share=share, probability=probability)
+
+
+def records_sentence(one: Certified, others: Sequence[Certified]) -> str:
+    """What is certified for several records of a person, or that nothing is."""
+    said, several = [], [c for c in others if c.bound is not None and not c.given]
+    for other in several:
+        if other.per == "person":
+            said.append(say("certified_per_person", bound=percent(other.bound or 1.0, "up")))
+    tuples = [c for c in (one, *several) if c.records > 1 and c.per == "record"]
+    if tuples:
+        most = max(tuples, key=lambda c: c.records)
+        said.append(
+            say(
+                "certified_records",
+                records=f"{most.records:,}",
+                bound=percent(most.bound or 1.0, "up"),
+            )
+        )
+    elif one.per == "record" and not said:
+        said.append(say("certified_one_record"))
+    return " ".join(said)
+
+
+def given_sentence(others: Sequence[Certified]) -> str:
+    """What is certified where something is known beside the release."""
+    return " ".join(
+        say(
+            "certified_given",
+            given=listed(one.given),
+            bound=percent(one.bound, "up"),
+            alone="an unknown share of" if one.alone is None else percent(one.alone),
+        )
+        for one in others
+        if one.given and one.bound is not None
     )
 
 
-def participant_sentence(one: Certified) -> str:
-    """The certificate in plain words for participants, with what else is to be known."""
-    text = sentence(Certificate(**{f.name: getattr(one, f.name) for f in fields(Certificate)}))
-    return f"{text} {one.note}".strip()
+def all_groups(certificates: Iterable[Certified]) -> list[CertifiedGroup]:
+    """Every group of these certificates once, the worst bound first, those without one last."""
+    groups: dict[tuple[str, str], CertifiedGroup] = {}
+    for one in certificates:
+        for group in one.groups:
+            groups.setdefault((group.by, group.value), group)
+    return sorted(groups.values(), key=lambda g: (g.bound is None, -(g.bound or 0.0), -g.empirical))
+
+
+def worst_group_sentence(certificates: Sequence[Certified]) -> str:
+    """The bound in the worst certified group; empty where no group is certified."""
+    groups = [group for group in all_groups(certificates) if group.bound is not None]
+    if not groups:
+        return ""
+    worst, what = groups[0], guessed(certificates[0])
+    bound = percent(worst.bound or 1.0, "up")
+    return say("certified_group", by=worst.by, value=worst.value, what=what, bound=bound)
+
+
+def other_groups_sentence(certificates: Sequence[Certified]) -> str:
+    """Groups of which nothing can be said, by name; or that no group was looked at."""
+    groups = all_groups(certificates)
+    if not groups:
+        return say("no_groups")
+    names = [f"{group.value} ({group.by})" for group in groups if group.bound is None]
+    return say("uncertified_groups", names=listed(names, MOST_GROUPS)) if names else ""
+
+
+def priors_sentence(one: Certified) -> str:
+    """The names under which people look for what holds at every prior; empty without it."""
+    if one.priors is None:
+        return ""
+    said = [
+        say(
+            "certified_leakage",
+            bits=amount(one.priors.leakage_bits, "up"),
+            security=amount(one.priors.bayes_security, "down"),
+        )
+    ]
+    points = [point for point in one.priors.epsilon_delta if 0 < point.bound < 1]
+    if points:
+        epsilon, delta = f"{points[0].at:.3g}", amount(points[0].bound, "up")
+        said.append(say("certified_epsilon", epsilon=epsilon, delta=delta))
+    return " ".join(said)
+
+
+def participant_sentence(
+    one: Certified, certificates: Sequence[Certified] = (), by: str = ""
+) -> str:
+    """The certificate in plain words for participants, the worst group first.
+
+    Parameters:
+        one: For one release of one record.
+        certificates: All of the page, of which those for several records, one release per person
+            and side information are told as well.
+        by: Who says so.
+    """
+    worst = worst_group_sentence([one, *variants(certificates, one.attribute)])
+    text = f"{worst} {bound_sentence(one, by)}".lstrip()
+    return text if one.bound is None else f"{text} {prior_sentence(one)}".rstrip()
+
+
+def condition_sentences(one: Certified, certificates: Sequence[Certified] = ()) -> list[str]:
+    """What the bound is about and what it does not say; `certificates` are all of the page."""
+    if one.bound is None:
+        return [one.note] if one.note else []
+    others = variants(certificates, one.attribute)
+    said = (
+        given_sentence(others),
+        records_sentence(one, others),
+        other_groups_sentence([one, *others]),
+        average_sentence(one),
+        priors_sentence(one),
+        "" if one.data_free is None else data_free_sentence(one.data_free),
+        say("scope", what=guessed(one), people=f"{sum(one.people):,}"),
+        say("computer"),
+        one.note,
+    )
+    return [text for text in said if text]
+
+
+def data_free_sentence(bound: float) -> str:
+    return say("certified_data_free", bound=percent(bound, "up"))
 
 
 def repeated_sentence(releases: ByReleases) -> str:
@@ -80,15 +260,15 @@ def repeated_sentence(releases: ByReleases) -> str:
     4 releases, at most 70.0 %; 16 releases, not certified.
     """
     parts = [
-        f"{number} releases, "
-        + ("not certified" if one.bound is None else f"at most {percent(one.bound, 'up')} %")
+        say("repeated_nothing", releases=f"{number:,}")
+        if one.bound is None
+        else say("repeated_part", releases=f"{number:,}", bound=percent(one.bound, "up"))
         for number, one in sorted(releases.items())
         if number > 1
     ]
     if releases[1].bound is None or not parts:
         return ""
-    head = "With several releases of the same record, each with fresh noise"
-    return f"{head}: {'; '.join(parts)}."
+    return say("repeated", parts="; ".join(parts))
 
 
 def noise(one: Certified) -> float | None:
@@ -106,67 +286,5 @@ def target_sentence(certification: Certification) -> str:
     what = f"Noise of {amount(noise(noisy[0]) if noisy else None)}"
     if noisy and noisy[0].flip is not None:
         what = f"Replacing {percent(noisy[0].flip)} % of the symbols"
-    wanted = f"for a bound of {percent(certification.target)} %"
-    text = f"{what} was chosen on the select part, {wanted}"
-    if certification.met:
-        return f"{text}: the test part meets it."
-    return (
-        f"{text}, and the test part does NOT meet it. The figures above are what holds; no other "
-        "noise was tried on the test part."
-    )
-
-
-def noise_plot(
-    certification: Certification, attribute: str, width: int = 720, height: int = 400
-) -> Markup:
-    """Noise across, right answers up: the certified bound falls with noise, and so does the use of
-    the release."""
-    lines = noise_lines(certification, attribute)
-    chances = [chance for *_, chance in lines]
-    lowest = min([*chances, *(point.y for _, _, line, _ in lines for point in line)])
-    y = Axis(max(math.floor(10 * lowest - 0.2) / 10, -0.1), 1, "right answers, %", factor=100)
-    x = _noise_axis(certification)
-    plot = Plot(x, y, width, height, names=156 if width >= 600 else 106)
-    plot.axes()
-    for used in [n for n in map(noise, certification.certificates) if n is not None][:1]:
-        if x.low <= used <= x.high:
-            plot.level("overall", x=used, name="this release")
-    for name, role, line, chance in lines:
-        plot.level(f"chance {role}", y=chance)
-        plot.line(line, role)
-        last = line[-1]
-        plot.name(last.x, last.y, shorten(name, 22 if width >= 600 else 15), f"note {role}")
-    said = (f"{name}: {'; '.join(point.title for point in line)}." for name, _, line, _ in lines)
-    return plot.svg(" ".join(said))
-
-
-def _noise_axis(certification: Certification) -> Axis:
-    sigmas = [step.sigma for step in certification.curve]
-    if any(one.flip is not None for one in certification.certificates):
-        return Axis(0.0, sigmas[-1], "share replaced at random", ticks=(0.0, 0.3, 0.6, 0.9))
-    title = "noise: its standard deviation"
-    return Axis(sigmas[0], sigmas[-1], title, scale=math.log, ticks=sigmas)
-
-
-def noise_lines(
-    certification: Certification, attribute: str
-) -> list[tuple[str, str, list[Point], float]]:
-    """Name, role, points and chance of every line: the certified bound of one attribute, hollow at
-    the top where nothing is certified, and every task that was measured."""
-    one = next(c for c in certification.certificates if c.attribute == attribute)
-    bounds = []
-    for step in certification.curve:
-        most = step.bounds[attribute]
-        said = "not certified" if most is None else f"at most {percent(most, 'up')} %"
-        title = f"noise {amount(step.sigma)} {said}"
-        bounds.append(Point(step.sigma, 1.0 if most is None else most, title, hollow=most is None))
-    lines = [(f"{attribute}, at most", "private", bounds, one.chance)]
-    for task, first in certification.curve[0].utility.items():
-        points = [
-            Point(s.sigma, f.value, f"noise {amount(s.sigma)} {percent(f.value)} %", f.low, f.high)
-            for s in certification.curve
-            if measured(f := s.utility[task])
-        ]
-        if points:
-            lines.append((task, "utility", points, first.chance))
-    return lines
+    name = "target_met" if certification.met else "target_missed"
+    return say(name, what=what, target=percent(certification.target))

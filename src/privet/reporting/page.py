@@ -13,8 +13,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from privet.core.files import write_text
 from privet.evidence import formatting
 from privet.evidence.certificate.values import Certification
+from privet.evidence.certified_sentences import claimed
 from privet.evidence.figures import Audit, Figure, Reading, Rebuilt
-from privet.reporting import audit_plots, certificate, measures, sections, sentences
+from privet.reporting import (
+    audit_plots,
+    certificate,
+    certificate_plots,
+    measures,
+    sections,
+    sentences,
+)
 from privet.reporting.audit_plots import Alternative, alternatives
 
 # Pictures of one private attribute against one task; beyond these the tables serve better.
@@ -56,6 +64,7 @@ def render(audit: Audit, compare: Sequence[Audit] = (), pages: Sequence[str] = (
         undeclared=sections.ranked(audit),
         certificates=audit.certificates,
         readings={r.attribute: r for r in audit.private},
+        by=claimed("whoever ran this audit"),
     )
 
 
@@ -75,6 +84,7 @@ def render_certificate(certification: Certification) -> str:
         hidden=hidden,
         target=certificate.target_sentence(certification),
         panels=drawn[:MOST_PANELS],
+        by=claimed("whoever ran this certification"),
     )
 
 
@@ -97,6 +107,7 @@ def jinja() -> Environment:
         sections=sections,
         plots=audit_plots,
         certificate=certificate,
+        certificate_plots=certificate_plots,
     )
     return pages
 

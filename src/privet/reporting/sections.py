@@ -3,10 +3,11 @@ fairness."""
 
 from __future__ import annotations
 
-from privet.evidence.figures import Audit, Fairness, People, Reading, Rebuilt
+from privet.evidence.figures import Audit, Fairness, Group, People, Reading, Rebuilt
 from privet.evidence.formatting import (
     UNKNOWN,
     above,
+    between,
     is_number,
     listed,
     measured,
@@ -14,7 +15,9 @@ from privet.evidence.formatting import (
     percent,
     times_in_100,
 )
+from privet.evidence.sentences import say
 from privet.reporting import sentences
+from privet.reporting.audit_plots import known, widest
 
 _GAPS = {
     "demographic_parity_difference": "gives an answer",
@@ -35,14 +38,13 @@ def rebuilt_sentence(rebuilt: Rebuilt, noun: str = "records") -> str:
     if rebuilt.n < 1 or not is_number(value):
         return f"{measure}: {UNKNOWN}."
     if measure.lower().startswith("psnr"):
-        meaning = "Higher is closer to the original; compressed pictures reach 30 to 50 dB."
-        return f"{measure}: {value:.1f}, {over}. {meaning}"
+        return say("rebuilt_psnr", measure=measure, value=f"{value:.1f}", over=over)
     if measure.lower().startswith("share") and value < 0:
         # Variance explained can be negative.
-        return f"{measure}: below 0, {over}: worse than the same answer for every record."
+        return say("rebuilt_worse", measure=measure, over=over)
     if measure.lower().startswith("share"):
-        said = f"{times_in_100(value)} in 100"
-    return f"{measure}: {said}, {over}."
+        return say("rebuilt_share", measure=measure, value=times_in_100(value), over=over)
+    return say("rebuilt", measure=measure, value=said, over=over)
 
 
 def people_sentence(people: People, noun: str = "records") -> str:
@@ -55,9 +57,11 @@ def people_sentence(people: People, noun: str = "records") -> str:
     Of 280 people, one other picture is enough to find the right person first for
     61 % (between 55 and 67); guessing finds 0.4 %.
     >>> found = {"balanced_accuracy": Figure(0.52, 0.47, 0.57, 400, 0.5)}
-    >>> print(people_sentence(People("membership", "boosting", found)).replace(" is ", " is\\n"))
+    >>> said = people_sentence(People("membership", "boosting", found))
+    >>> print(said.replace(" is ", " is\\n").replace(", not", ",\\nnot"))
     An attacker who guesses whether a person was in the training data is
-    right 52 times in 100 (between 47 and 57), not distinguishable from guessing (50).
+    right 52 times in 100 (between 47 and 57) where members and others are equally frequent,
+    not distinguishable from guessing (50).
     """
     key = "top_1" if people.attack == "re-identification" else "balanced_accuracy"
     first, raw, five = people.figures.get(key), people.raw.get(key), people.figures.get("top_5")
@@ -67,19 +71,23 @@ def people_sentence(people: People, noun: str = "records") -> str:
     if key == "top_1":
         low, high = times_in_100(first.low, "down"), times_in_100(first.high, "up")
         chance = ", not distinguishable from guessing" if first.is_chance else ""
-        text = (
-            f"Of {first.n:,} people, one other {noun.removesuffix('s')} is enough to find the "
-            f"right person first for {times_in_100(first.value)} % (between {low} and {high})"
-            f"{chance}; guessing finds {percent(first.chance)} %"
+        text = say(
+            "found_again",
+            n=f"{first.n:,}",
+            noun=noun.removesuffix("s"),
+            share=times_in_100(first.value),
+            low=low,
+            high=high,
+            chance=chance,
+            blind=percent(first.chance),
         )
         if five is not None and measured(five):
-            text += f"; {times_in_100(five.value)} % are among the first five"
+            text += say("first_five", share=times_in_100(five.value))
     else:
-        who = "An attacker who guesses whether a person was in the training data"
-        text = f"{who} {sentences.does(first)}{sentences.guessing(first)}"
+        text = say("member", **sentences.fields_of(first)) + sentences.guessing(first)
     if raw is not None and measured(raw):
         share = f"{times_in_100(raw.value)} %" if key == "top_1" else sentences.short(raw)
-        text += f"; from raw {noun} it is {share}"
+        text += say("from_raw", noun=noun, share=share)
     return f"{text}."
 
 
@@ -105,10 +113,15 @@ def undeclared_sentence(audit: Audit) -> str:
     several = len(tried) > 1
     if not legible:
         were = "attributes were" if several else "attribute was"
-        return f"{len(tried):,} other {were} tried, and none could be told from guessing."
+        return say("undeclared_none", n=f"{len(tried):,}", were=were)
     named = listed([f"{r.attribute} ({sentences.in_tries(r.worst.score)})" for r in legible[:3]])
-    of = f"Of {len(tried):,} other attribute{'s' if several else ''}"
-    return f"{of}, {len(legible):,} can be read beyond guessing: above all {named}."
+    return say(
+        "undeclared_some",
+        n=f"{len(tried):,}",
+        attributes="attributes" if several else "attribute",
+        legible=f"{len(legible):,}",
+        named=named,
+    )
 
 
 def fairness_sentence(one: Fairness) -> str:
@@ -126,7 +139,39 @@ def fairness_sentence(one: Fairness) -> str:
     for key, verb in _GAPS.items():
         figure, raw = one.released.get(key), one.raw.get(key)
         if figure is not None and measured(figure):
-            points = f"up to {percent(figure.value)} points more often in one group than in another"
-            also = f" (on raw data {percent(raw.value)})" if raw and measured(raw) else ""
-            parts.append(f"it {verb} {points}{also}")
+            also = say("fair_raw", points=percent(raw.value)) if raw and measured(raw) else ""
+            parts.append(say("fair_gap", verb=verb, points=percent(figure.value)) + also)
     return f"{'; '.join(parts) or UNKNOWN}."
+
+
+def found_groups_sentence(reading: Reading) -> str:
+    """Which group is read best and which least, or that they may be read alike."""
+    apart = widest(reading.groups)
+    if apart is None:
+        return say("groups_alike") if len(known(reading.groups)) > 1 else ""
+    least, most = apart
+    return say(
+        "group_apart",
+        best=f"{most.by} = {most.value}",
+        most=percent(most.score.value),
+        worst=f"{least.by} = {least.value}",
+        least=percent(least.score.value),
+    )
+
+
+def sure_sentence(reading: Reading, noun: str = "records") -> str:
+    """How often the strongest attacker is right and sure."""
+    figure = reading.risk.sure if reading.risk else None
+    if figure is None or not measured(figure):
+        return f"How sure the attacker is: {UNKNOWN}."
+    who = "model" if reading.role == "utility" else "attacker"
+    return say("sure", share=percent(figure.value), noun=noun, between=between(figure), who=who)
+
+
+def as_groups(reading: Reading) -> list[Group]:
+    """Every value against the rest, as rows of a table of groups."""
+    return [
+        Group(f"{one.people:,} people{', too few to judge' if one.rare else ''}", value, one.score)
+        for one in reading.classes
+        for value in (one.value,)
+    ]

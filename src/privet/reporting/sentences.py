@@ -1,8 +1,8 @@
 """Figures to plain sentences, never stronger than the figures.
 
-A reader remembers "61 times in 100", so that is what is written; the ends of an interval are
-rounded outward, a number that was not measured is called that, and "not distinguishable from
-guessing" is said only where `Figure.is_chance` holds.
+The words are those of the table of sentences (evidence/sentences.toml); here is decided which of
+them may be said. Ends of intervals are rounded outward, a number that was not measured is called
+that, and "not distinguishable from guessing" is said only where every value against the rest is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from privet.evidence.figures import Audit, Figure, Finding, Reading, Rebuilt
+from privet.evidence.figures import Audit, ClassScore, Figure, Finding, Reading, Rebuilt
 from privet.evidence.formatting import (
     UNKNOWN,
     amount,
@@ -22,6 +22,7 @@ from privet.evidence.formatting import (
     out_of,
     times,
 )
+from privet.evidence.sentences import say
 
 _NOUNS = {"image": "pictures", "table": "rows", "text": "texts", "signal": "recordings"}
 
@@ -32,7 +33,12 @@ FEW = 0.1
 # Tasks whose label alone is set beside the attacker; more would drown the sentence.
 MOST_BASELINES = 3
 
-TOO_FEW = "not measured, because too few test records have a label, or all have the same."
+# Single values that are named as readable; more would drown the sentence.
+MOST_CLASSES = 3
+
+# Values whose most frequent one is this much more frequent than the others on average get the
+# accuracy at the real frequencies beside the balanced one.
+UNEQUAL = 0.02
 
 
 def records(audit: Audit) -> str:
@@ -46,6 +52,15 @@ def _explains(figure: Figure) -> bool:
     return figure.chance <= 0
 
 
+def counted(value: float, of: int = 100) -> str:
+    """
+    >>> counted(0.57), counted(0.001), counted(0.0123, of=1000)
+    ('57 times', 'under 1 time', '12 times')
+    """
+    count = times(value, of)
+    return f"{count} {'time' if count in ('1', 'under 1') else 'times'}"
+
+
 def short(figure: Figure, value: float | None = None) -> str:
     """The figure, or another value of its kind, in two words: '61 times', '31 %'.
 
@@ -53,51 +68,81 @@ def short(figure: Figure, value: float | None = None) -> str:
     ('57 times', 'under 1 time')
     """
     value = figure.value if value is None else value
-    if _explains(figure):
-        return explained(value)
-    count = times(value, out_of(figure.chance))
-    return f"{count} {'time' if count in ('1', 'under 1') else 'times'}"
+    return explained(value) if _explains(figure) else counted(value, out_of(figure.chance))
 
 
 def in_tries(figure: Figure) -> str:
     """'61 times in 100', '31 % explained'."""
-    of = "explained" if _explains(figure) else f"in {out_of(figure.chance)}"
-    return f"{short(figure)} {of}"
+    if _explains(figure):
+        return f"{short(figure)} explained"
+    return say("tries", times=short(figure), of=out_of(figure.chance))
 
 
-def does(figure: Figure) -> str:
-    """'is right 61 times in 100 (between 59 and 63)', 'explains 31 % of the differences between
-    people (between 27 and 35)'."""
-    of = out_of(figure.chance) if not _explains(figure) else 100
+def equally(values: Sequence[str] | int) -> str:
+    """Which values are equally frequent in a balanced figure.
+
+    >>> equally(("no", "yes")), equally(6)
+    ('both values', 'all 6 values')
+    """
+    count = values if isinstance(values, int) else len(values)
+    return "both values" if count == 2 else f"all {count:,} values"
+
+
+def fields_of(figure: Figure) -> dict[str, object]:
+    """Fields that the sentences about right answers share."""
+    of = out_of(figure.chance)
     low, high = times(figure.low, of, "down"), times(figure.high, of, "up")
-    if not _explains(figure):
-        return f"is right {in_tries(figure)} (between {low} and {high})"
-    ends = f"none and {high} %" if figure.low <= 0 else f"{low} and {high}"
-    text = f"explains {explained(figure.value)} of the differences between people"
-    return text if figure.high <= 0 else f"{text} (between {ends})"
+    return {"times": counted(figure.value, of), "of": of, "low": low, "high": high}
+
+
+def _interval(figure: Figure) -> str:
+    """Of a share of variance."""
+    if figure.high <= 0:
+        return ""
+    high = times(figure.high, 100, "up")
+    if figure.low <= 0:
+        return say("between", low="none", high=f"{high} %")
+    return say("between", low=times(figure.low, 100, "down"), high=high)
+
+
+def right_or_explained(figure: Figure) -> str:
+    """'right 61 times in 100 (between 59 and 63)', 'explains 31 % of the differences ...'."""
+    if not measured(figure):
+        return UNKNOWN
+    if _explains(figure):
+        return f"explains {explained(figure.value)}{_interval(figure)}"
+    return say("right_other", **fields_of(figure))
 
 
 def does_short(figure: Figure) -> str:
     """'is right 61 times', 'explains 31 %'."""
-    return f"{'explains' if _explains(figure) else 'is right'} {short(figure)}"
+    if _explains(figure):
+        return say("explains", share=short(figure))
+    return say("is_right", times=short(figure))
 
 
-def guessing(figure: Figure) -> str:
+def guessing(figure: Figure, readable: bool = False) -> str:
     """'; guessing is right 50 times', or ', not distinguishable from guessing (50)' with a warning
-    where the interval is too wide for that to comfort anyone."""
-    blind = "explains none" if _explains(figure) else f"is right {short(figure, figure.chance)}"
-    if not figure.is_chance:
-        return f"; guessing {blind}"
-    of = out_of(figure.chance)
-    share = ", which explains none" if _explains(figure) else f" ({times(figure.chance, of)})"
-    text = f", not distinguishable from guessing{share}"
-    if figure.high - figure.chance <= FEW:
+    where the interval is too wide for that to comfort anyone.
+
+    Parameters:
+        figure: What was found.
+        readable: Whether something was read in spite of an interval that reaches chance.
+    """
+    if _explains(figure):
+        text = say("as_guessing_number" if figure.is_chance else "guessing_number")
+    elif readable or not figure.is_chance:
+        return say("guessing", blind=short(figure, figure.chance))
+    else:
+        text = say("as_guessing", blind=times(figure.chance, out_of(figure.chance)))
+    if not figure.is_chance or figure.high - figure.chance <= FEW:
         return text
     rows = "1 record" if figure.n == 1 else f"{figure.n:,} records"
-    end = explained(figure.high, "up") if _explains(figure) else times(figure.high, of, "up")
     # People count there, however many records they have.
     whose = " of few people" if "over people" in figure.interval else ""
-    return f"{text}, but with {rows}{whose} tested it could also be {end}"
+    of = out_of(figure.chance)
+    end = explained(figure.high, "up") if _explains(figure) else times(figure.high, of, "up")
+    return text + say("could_be", rows=rows + whose, high=end)
 
 
 def _miss(finding: Finding) -> str:
@@ -105,8 +150,85 @@ def _miss(finding: Finding) -> str:
     if not _explains(finding.score) or not measured(finding.plain):
         return ""
     blind = finding.plain.chance
-    also = f", guessing by {amount(blind)}" if is_number(blind) else ""
-    return f"; it misses by {amount(finding.plain.value)} on average{also}"
+    also = say("guessing_misses", blind=amount(blind)) if is_number(blind) else ""
+    return say("misses", miss=amount(finding.plain.value)) + also
+
+
+def seen(finding: Finding, noun: str = "records") -> str:
+    """What the attacker looked at.
+
+    >>> figure = Figure(0.83, 0.8111, 0.849, 2000, 0.5)
+    >>> often = Finding("mlp", "averaged", 0.8, figure, figure, None, 1.0, releases=16)
+    >>> seen(often)
+    'the average of 16 releases of the same record'
+    >>> seen(replace(often, source="pooled", records=5), "pictures")
+    '5 released pictures of a person together'
+    """
+    single, beside = noun.removesuffix("s"), listed(finding.columns) or "the columns kept"
+    pooled = f"all released {noun} of a person together"
+    if finding.records > 1:
+        pooled = f"{finding.records:,} released {noun} of a person together"
+    return {
+        "averaged": f"the average of {finding.releases:,} releases of the same record",
+        "rebuilt": f"one rebuilt {single}",
+        "raw": f"one raw {single}",
+        "pooled": pooled,
+        "kept columns": f"{beside} beside the release, without it",
+        "released and kept": f"one released {single} with {beside}",
+    }.get(finding.source, f"one released {single}")
+
+
+def readable_classes(reading: Reading) -> list[ClassScore]:
+    """The values that are told from the rest beyond chance, the most readable first."""
+    scores = [c for c in reading.classes if measured(c.score) and not c.score.is_chance]
+    return sorted(scores, key=lambda c: -c.score.value)
+
+
+def as_guessing(reading: Reading) -> bool:
+    """Whether "not distinguishable from guessing" may be said: the interval of the headline reaches
+    chance, and so does that of every value against the rest. Of more than two values without a
+    figure for each, nobody knows."""
+    figure = reading.headline.score
+    if not measured(figure) or not figure.is_chance or readable_classes(reading):
+        return False
+    return reading.is_number or len(reading.values) <= 2 or bool(reading.classes)
+
+
+def classes_sentence(reading: Reading) -> str:
+    """Which values are read although the mean over all is not, and which are too rare to judge."""
+    said = []
+    if len(reading.values) > 2:
+        classes = readable_classes(reading)[:MOST_CLASSES]
+        read = [say("class_read", value=c.value, **fields_of(c.score)) for c in classes]
+        said += [f"{'. '.join(read)}."] if read else []
+    rare = [f"{c.value} ({c.people:,})" for c in reading.classes if c.rare]
+    if rare:
+        said.append(f"{say('classes_rare', names=listed(rare))}.")
+    return " ".join(said)
+
+
+def _real_frequencies(reading: Reading) -> str:
+    """Accuracy with the values as frequent as they are; empty where they are equally frequent."""
+    plain = reading.headline.plain
+    if reading.is_number or not measured(plain) or not is_number(plain.chance):
+        return ""
+    if plain.chance < 1 / max(len(reading.values), 1) + UNEQUAL:
+        return ""
+    of = out_of(reading.headline.score.chance)
+    fields = {"times": counted(plain.value, of), "of": of, "blind": times(plain.chance, of)}
+    return f"{say('real_frequencies', **fields)}."
+
+
+def _visible(reading: Reading) -> str:
+    """The smallest leak that the audit could have seen; empty where it does not say."""
+    least = reading.evidence.get("smallest_visible")
+    if least is None or not is_number(least.value):
+        return ""
+    of = out_of(reading.headline.score.chance)
+    text = explained(least.value, "up")
+    if not _explains(reading.headline.score):
+        text = say("tries", times=f"{times(least.value, of, 'up')} times", of=of)
+    return say("visible", least=text)
 
 
 def private_sentence(reading: Reading, noun: str = "records") -> str:
@@ -117,51 +239,76 @@ def private_sentence(reading: Reading, noun: str = "records") -> str:
     ...     return Finding("mlp", source, v, figure, figure, None, 1.0)
     >>> released, raw = (found(0.61),), (found(0.97, "raw"),)
     >>> beard = Reading("beard", "private", ("no", "yes"), released, raw, 0, 0)
-    >>> print(private_sentence(beard, "pictures").replace("; ", ";\\n"))
-    the only attacker is right 61 times in 100 (between 58 and 63);
-    guessing is right 50 times;
-    on the raw pictures it is right 97 times.
+    >>> print(private_sentence(beard, "pictures").replace("; ", ";\\n").replace(" (", "\\n("))
+    from one released picture the only attacker is right 61 times in 100
+    (between 58 and 63) where both values are equally frequent;
+    guessing is right 50 times. On the raw pictures it is right 97 times.
     >>> text = private_sentence(replace(beard, released=(found(0.51),), raw=()))
-    >>> print(text.replace("from ", "from\\n"))
-    the only attacker is right 51 times in 100 (between 48 and 53), not distinguishable from
-    guessing (50).
+    >>> print(text.replace(" where", "\\nwhere"))
+    from one released record the only attacker is right 51 times in 100 (between 48 and 53)
+    where both values are equally frequent, not distinguishable from guessing (50).
 
     >>> miss = Figure(7.12, 6.8, 7.4, 2000, 9.81, unit="years", measure="mean absolute error")
     >>> share = Figure(0.31, 0.275, 0.349, 2000, 0.0)
     >>> released = (replace(found(0.3), score=share, plain=miss),)
     >>> age = Reading("age", "private", (), released, (), 0, 0)
-    >>> print(private_sentence(age).replace("; ", ";\\n"))
-    the only attacker explains 31 % of the differences between people (between 27 and 35);
+    >>> print(private_sentence(age).replace("; ", ";\\n").replace(" (", "\\n("))
+    from one released record the only attacker explains 31 % of the differences between people
+    (between 27 and 35);
     guessing explains none;
     it misses by 7.12 on average, guessing by 9.81.
     """
     if not reading.released:
-        return "no attacker was run, so nothing is known about it."
-    figure, tried = reading.worst.score, len(reading.released)
+        return say("no_attacker")
+    figure, tried = reading.headline.score, len(reading.released)
     if not measured(figure):
-        return TOO_FEW
-    who = "only attacker" if tried == 1 else f"best of {tried} attackers"
-    text = f"the {who} {does(figure)}{guessing(figure)}{_miss(reading.worst)}"
+        return say("too_few")
+    who = "the only attacker" if tried == 1 else f"the best of {tried} attackers"
+    what = {"seen": seen(reading.headline, noun), "who": who}
+    hidden = as_guessing(reading)
+    if _explains(figure):
+        text = say("found_number", share=explained(figure.value), **what) + _interval(figure)
+    else:
+        text = say("found", values=equally(reading.values), **what, **fields_of(figure))
+    text += guessing(figure, readable=not hidden)
+    if hidden:
+        text += _visible(reading)
+    elif figure.is_chance and not readable_classes(reading):
+        text += say("classes_unknown")
+    said = (
+        f"{text}{_miss(reading.headline)}.",
+        classes_sentence(reading),
+        _real_frequencies(reading),
+        _on_raw(reading, noun, tried),
+    )
+    return " ".join(filter(None, said))
+
+
+def _on_raw(reading: Reading, noun: str, tried: int) -> str:
     if not reading.raw or not measured(raw := reading.reference.score):
-        return f"{text}."
-    said = f"{'it' if tried == 1 else 'the best'} {does_short(raw)}"
+        return ""
     if raw.is_chance:
-        share = short(raw).partition(" time")[0]
-        said = f"nothing beyond guessing was found either ({share}), so nothing was hidden"
-    return f"{text}; on the raw {noun} {said}."
+        return f"{say('nothing_hidden', noun=noun, share=short(raw).partition(' time')[0])}."
+    who = "it" if tried == 1 else "the best"
+    return f"{say('on_raw', noun=noun, who=who, does=does_short(raw))}."
 
 
 def utility_sentence(reading: Reading) -> str:
     """What the release is still good for; the task's name is set before it."""
     if not reading.released:
-        return "no model was trained on the release, so nothing is known about it."
+        return say("no_model")
     figure = reading.worst.score
     if not measured(figure):
-        return TOO_FEW
-    text = f"a model trained on the release {does(figure)}{guessing(figure)}{_miss(reading.worst)}"
+        return say("too_few")
+    if _explains(figure):
+        text = say("task_found_number", share=explained(figure.value)) + _interval(figure)
+    else:
+        text = say("task_found", values=equally(reading.values), **fields_of(figure))
+    text += guessing(figure) + _miss(reading.worst)
     if not reading.raw or not measured(reading.reference.score):
         return f"{text}."
-    return f"{text}; on raw data it {does_short(reading.reference.score)}."
+    raw = say("on_raw", noun="data", who="it", does=does_short(reading.reference.score))
+    return f"{text}. {raw}."
 
 
 def sentence(reading: Reading, noun: str = "records") -> str:
@@ -182,7 +329,7 @@ def baseline_sentence(reading: Reading) -> str:
     known = sorted(
         ((name, f) for name, f in tasks.items() if measured(f)), key=lambda pair: -pair[1].value
     )
-    parts = [f"knowing only {name} {does_short(f)}" for name, f in known]
+    parts = [say("baseline", name=name, does=does_short(f)) for name, f in known]
     text = "; ".join(parts[:MOST_BASELINES])
     return f"K{text[1:]}." if text else ""
 
@@ -195,29 +342,58 @@ def other_sentence(finding: Finding, noun: str = "records") -> str:
     >>> other_sentence(often)
     'From the average of 16 releases of the same record: right 83 times in 100 (between 81 and 85).'
     """
-    ways = {
-        "averaged": f"the average of {finding.releases:,} releases of the same record",
-        "rebuilt": f"rebuilt {noun}",
-        "raw": f"raw {noun}",
-    }
-    said = does(finding.score).removeprefix("is ") if measured(finding.score) else UNKNOWN
-    return f"From {ways.get(finding.source, 'one release')}: {said}."
+    return say("other_way", seen=seen(finding, noun), does=right_or_explained(finding.score))
 
 
 def louder(reading: Reading, noun: str = "records") -> list[str]:
     """The other ways that beat the headline beyond doubt: a headline that left them out would
     comfort falsely."""
-    if not reading.released or not measured(reading.worst.score):
+    if not reading.released or not measured(reading.headline.score):
         return []
     beaten = [
-        f for f in reading.others if measured(f.score) and f.score.low > reading.worst.score.high
+        f for f in reading.others if measured(f.score) and f.score.low > reading.headline.score.high
     ]
     return [other_sentence(f, noun) for f in beaten]
 
 
+def in_game_sentence(share: float, measure: str, after: Figure | None) -> str:
+    """What the method's own adversary reached, beside the strongest trained afterwards."""
+    of = out_of(after.chance) if after else 100
+    fields = {"share": counted(share, of), "of": of, "measure": f"{measure} accuracy"}
+    if after is None:
+        return say("in_game_alone", **fields)
+    return say("in_game", after=counted(after.value, of), **fields)
+
+
+def highest_sentence(figure: Figure) -> str:
+    """The highest of all on *test*."""
+    return say("highest", does=right_or_explained(figure))
+
+
+def curve_sentence(reading: Reading) -> str:
+    """Whether the strongest attacker still gains from more records; empty without a curve."""
+    points = [point for point in reading.curve if measured(point.score)]
+    if len(points) < 2:
+        return ""
+    before, last = points[-2], points[-1]
+    fields = {"fewer": f"{before.records:,}", "more": f"{last.records:,}"}
+    if last.score.value <= before.score.high:
+        return say("learned_out", **fields)
+    gained = f"{100 * (last.score.value - before.score.value):.1f}"
+    return say("still_learning", points=gained, **fields)
+
+
+def looks_sentence(audit: Audit) -> str:
+    """How often *test* was looked at before; empty where that is not known, or where this is the
+    first time."""
+    if not audit.looks:
+        return ""
+    return say("looks", times="once" if audit.looks == 1 else f"{audit.looks:,} times")
+
+
 def score(reading: Reading) -> tuple[str, str] | None:
     """The one number to set large, and what it counts; None where there is none."""
-    if not reading.released or not measured(figure := reading.worst.score):
+    if not reading.released or not measured(figure := reading.headline.score):
         return None
     of = 100 if reading.is_number else out_of(figure.chance)
     big = times(figure.value, of).replace("over ", ">").replace("under ", "<")
@@ -290,8 +466,14 @@ def intervals(audit: Audit) -> str:
 def inversion_sentences(found: Sequence[Rebuilt]) -> list[str]:
     """Which words were read from embeddings, in a sentence for each attack that tried."""
     return [
-        f"{one.decoder[0].upper()}{one.decoder[1:]}: told with an F1 of {f1.value:.3f} "
-        f"({f1.low:.3f} to {f1.high:.3f}); the same words for every text give {f1.chance:.3f}."
+        say(
+            "inverted",
+            attack=f"{one.decoder[0].upper()}{one.decoder[1:]}",
+            f1=f"{f1.value:.3f}",
+            low=f"{f1.low:.3f}",
+            high=f"{f1.high:.3f}",
+            chance=f"{f1.chance:.3f}",
+        )
         for one in found
         if (f1 := one.figures.get("f1_words")) is not None
     ]

@@ -149,12 +149,6 @@ class Certificate:
         """Success of guessing without the release, all values being equally likely."""
         return 1 / len(self.values)
 
-    @property
-    def odds(self) -> float | None:
-        """Right guesses per wrong one, at most, the values being equally likely beforehand; 1 for
-        two values says nothing leaks."""
-        return None if self.bound is None else self.bound / (1 - self.bound)
-
 
 def certify(
     codes: Array,
@@ -292,23 +286,6 @@ def smallest_sigma(
         middle = math.sqrt(low * high)
         low, high = (low, middle) if meets(middle) else (middle, high)
     return high
-
-
-def sentence(certificate: Certificate) -> str:
-    """The certificate in plain words, for participants. Shares are rounded up."""
-    c = certificate
-    if c.bound is None:
-        return f"There is no certificate for {c.attribute}: {c.reason}."
-    right, blind = math.ceil(100 * c.bound - 1e-9), round(100 * c.blind)
-    seen = "one release" if c.releases == 1 else f"{c.releases} releases of a record"
-    return (
-        f"Whoever sees {seen} of yours, with whatever computer, guesses the {c.attribute} of people"
-        f" like you right at most {right} times in 100; guessing blindly is right {blind} times. If"
-        f" all {len(c.values)} answers were equally likely before, the odds of a right guess"
-        f" afterwards are at most {right} to {100 - right}. This was computed from {sum(c.people)}"
-        " people, and such a computation is wrong at most one time in"
-        f" {round(1 / (1 - c.confidence))}."
-    )
 
 
 def information(bound: float, values: int) -> float:

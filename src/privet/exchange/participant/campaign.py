@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from privet.core.errors import PrivetError
 from privet.core.files import write_text
+from privet.evidence.figures import Audit
 from privet.exchange.protocol.client import Client, Link, Offline
 from privet.exchange.protocol.manifest import Manifest, check_card, read_manifest
 from privet.exchange.protocol.messages import Signed
@@ -33,6 +34,7 @@ class Campaign:
         manifest: What its owner signed.
         card, graph: Of its release.
         open: Whether it takes records.
+        audit: Of its release, where the owner attached one.
     """
 
     link: Link
@@ -40,6 +42,7 @@ class Campaign:
     card: dict[str, Any]
     graph: bytes
     open: bool
+    audit: Audit | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -72,7 +75,23 @@ def fetch_campaign(
     except (ValueError, KeyError, TypeError):
         raise PrivetError("The card of the campaign's release cannot be read.") from None
     check_card(manifest, card)
-    return Campaign(link, manifest, card, graph, signed.open)
+    audit = None
+    if manifest.release.audit is not None:
+        audit = _read_audit(_fetch_part(manifest.release.audit, client, cache), manifest)
+    return Campaign(link, manifest, card, graph, signed.open, audit)
+
+
+def _read_audit(content: bytes, manifest: Manifest) -> Audit:
+    """The audit that the owner attached; one of another release promises what this one does not
+    keep."""
+    try:
+        audit = Audit.from_json(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise PrivetError("The audit that the campaign's owner attached is no text.") from None
+    hashes = audit.release.get("sha256")
+    if not isinstance(hashes, dict) or hashes.get("graph") != manifest.release.graph:
+        raise PrivetError("The audit is of another release. Do not take part.")
+    return audit
 
 
 def is_known_owner(campaign: Campaign, home: Path) -> bool:

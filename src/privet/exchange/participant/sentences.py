@@ -6,9 +6,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from privet.evidence.certified_sentences import claimed
+from privet.evidence.figures import Audit
+from privet.evidence.sentences import say
 from privet.exchange.participant.campaign import Campaign
 from privet.exchange.participant.outbox import Receipt, Sent
 from privet.exchange.participant.records import Record
+from privet.reporting import certificate, sentences
 
 # Records described one by one.
 SHOWN = 5
@@ -32,6 +36,8 @@ def about(campaign: Campaign, is_known: bool) -> str:
         "who": _safe(manifest.who),
         "key": f"{campaign.fingerprint} ({owner})",
         "hides": f"{', '.join(map(_safe, manifest.private))}, by {_safe(manifest.method)}",
+        **{_safe(name): _safe(hidden(campaign.audit, name)) for name in manifest.private},
+        "how often": how_many(manifest.records_per_person, campaign.audit, manifest.private),
         "asks": asked or "nothing beside the record",
         "keeps it": f"{manifest.retention_days} days, or until you withdraw",
         "can read": readers[manifest.mode],
@@ -40,6 +46,42 @@ def about(campaign: Campaign, is_known: bool) -> str:
     return "\n".join(
         [_safe(manifest.title), *(f"  {name:<9}  {text}" for name, text in lines.items())]
     )
+
+
+def hidden(audit: Audit | None, attribute: str) -> str:
+    """What was found about a private attribute, and what is claimed for every attacker."""
+    if audit is None:
+        return say("no_audit")
+    reading = next((r for r in audit.private if r.attribute == attribute), None)
+    if reading is None or not reading.released:
+        return say("unmeasured")
+    one = certificate.by_attribute(audit.certificates).get(attribute, {}).get(1)
+    proof = certificate.headline(audit, reading, claimed("the campaign's owner"))
+    if one is None:
+        proof = say("uncertified")
+    elif one.bound is None:
+        proof = say("not_certified", reason=one.reason or "no reason was kept")
+    text = sentences.private_sentence(reading)
+    return f"{text[0].upper()}{text[1:]} {proof}"
+
+
+def how_many(most: int, audit: Audit | None, private: Sequence[str]) -> str:
+    """How many records of a person are taken, and whether what is certified covers so many."""
+    if most == 1:
+        return say("records_once")
+    covered = []
+    for name in private:
+        bounds = [
+            c
+            for c in (audit.certificates if audit else ())
+            if c.attribute == name and c.bound is not None and c.releases == 1 and not c.given
+        ]
+        counts = (most if c.per == "person" else c.records for c in bounds)
+        covered.append(max(counts, default=0))
+    fewest = min(covered, default=0)
+    if fewest < most:
+        return say("records_uncertified", most=f"{most:,}")
+    return say("records_certified", most=f"{most:,}", records=f"{fewest:,}")
 
 
 def leaves(campaign: Campaign, records: Sequence[Record]) -> str:
