@@ -432,8 +432,8 @@ CASES = {
         lambda: curve(0.55, 0.60, 0.65),
     ),
     "looks": Case(
-        "The test part of this data had been looked at 12 times before: choosing among what was seen"
-        " makes the best look better than it is.",
+        "The test part of this data had been looked at 12 times before: choosing among what was"
+        " seen makes the best look better than it is.",
         lambda: render(replace(example.audit(), looks=12)),
         lambda: render(replace(example.audit(), looks=0)),
     ),
