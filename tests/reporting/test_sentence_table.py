@@ -297,7 +297,7 @@ CASES = {
         lambda: said(private(mlp=0.501)),
     ),
     "visible": Case(
-        "; a leak of 54 times in 100 or more would have been seen",
+        "; a leak of 54 times in 100 or more would have been seen eight times in ten",
         lambda: visible(0.501),
         lambda: visible(0.61),
     ),
