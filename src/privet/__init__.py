@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 _HOME = {
     "load": "privet.data.sources",
     "SOURCES": "privet.data.sources",
-    "Dataset": "privet.data.dataset",
+    "Dataset": "privet.data.in_memory",
     "Attribute": "privet.data.dataset",
     "show": "privet.data.show",
     "learn": "privet.commands.learn",

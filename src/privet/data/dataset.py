@@ -8,9 +8,9 @@ data is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -69,6 +69,10 @@ class Dataset:
     fingerprint: str
     person: Array | None = None
     notes: tuple[str, ...] = field(default=())
+
+    # Readers of what is in memory; in_memory.py has them, since they are built on this class.
+    from_frame: ClassVar[Callable[..., Dataset]]
+    from_arrays: ClassVar[Callable[..., Dataset]]
 
     def __len__(self) -> int:
         return len(self.rows)

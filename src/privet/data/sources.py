@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from privet.core.errors import PrivetError, unknown
 from privet.core.registry import Registry
 from privet.data.dataset import PARTS, Dataset
 from privet.data.folders import read_folder
+from privet.data.in_memory import as_dataset
 from privet.data.schema_file import Layout, read_layout
 from privet.data.table_files import PACKED, READERS, kind_of
-from privet.data.tables import from_frame, read_parquet, read_table_file
+from privet.data.tables import read_parquet, read_table_file
 
 # Takes what stands after the colon, a layout, and whether to show progress.
 Source = Callable[[str, Layout, bool], Dataset]
@@ -48,7 +49,7 @@ FILES: dict[str, Callable[[Path, Layout, bool], Dataset]] = {
 
 
 def load(
-    spec: str | Path | pd.DataFrame,
+    spec: Any,
     schema: str | Path | None = None,
     progress: bool = True,
     new_people: bool = False,
@@ -56,7 +57,8 @@ def load(
     """The data that `spec` names.
 
     spec: a built-in name (`portraits`, `toy:gaussian`), a published set (`celeba:DIR`), a file, a
-        folder of pictures with a CSV, or a pandas frame.
+        folder of pictures, or rows in memory: a frame of pandas or polars, an Arrow table, a
+        dataset of Hugging Face, a mapping of columns.
     schema: a TOML file that says what the columns are, where the guess would be wrong.
     progress: whether to show a bar where reading takes long.
     new_people: put everybody into *test*, whatever a split column says: for people that a release
@@ -79,9 +81,9 @@ def _all_in_test(data: Dataset) -> Dataset:
     return replace(data, part_of=np.full_like(data.part_of, PARTS.index("test")))
 
 
-def _load(spec: str | Path | pd.DataFrame, layout: Layout, progress: bool) -> Dataset:
-    if isinstance(spec, pd.DataFrame):
-        return from_frame(spec, layout)
+def _load(spec: Any, layout: Layout, progress: bool) -> Dataset:
+    if not isinstance(spec, str | Path):
+        return as_dataset(spec, layout)
     if not str(spec).strip():
         raise PrivetError("Say which data to read: a name such as portraits, or a path.")
     name, _, rest = str(spec).partition(":")

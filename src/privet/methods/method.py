@@ -185,7 +185,7 @@ class Method(ABC):
 
     def fit(
         self,
-        data: Dataset,
+        data: Any,
         private: Names,
         utility: Names = (),
         *,
@@ -194,12 +194,21 @@ class Method(ABC):
     ) -> Release:
         """Learn a release of `data` that hides `private`.
 
+        `data` is a Dataset or rows in memory: a frame of pandas or polars, an Arrow table, a
+        dataset of Hugging Face, a mapping of columns.
+
         Methods that take tasks also keep `utility` readable. All others only leave it out of a
         table's input: a release that hands a task's own label on would look useful. Only the *fit*
         part is learned from. `without` names further table columns to leave out of the release's
         input. Each of the three is one name or several.
         """
-        return self.fit_problem(self.problem(data, private, utility, without, run), run)
+        if not isinstance(data, Dataset):
+            # Reads what is in memory; few who learn need it.
+            from privet.data.in_memory import as_dataset
+
+            data = as_dataset(data)
+        problem = self.problem(data, private, utility, without, run)
+        return self.fit_problem(problem, run)
 
     def fit_problem(self, problem: Problem, run: Run | None = None) -> Release:
         """The same for what `problem` gave."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
@@ -101,6 +102,27 @@ class Release:
         """Release encoded records. `seed` makes the noise repeatable; leave it out when the result
         leaves the house."""
         return np.concatenate(list(self.stream(x, seed, batch)))
+
+    def transform(self, records: Any, seed: int | None = None) -> pd.DataFrame:
+        """What leaves of rows in memory, as a frame with the same index and columns z0, z1, ...
+
+        records: a frame of pandas or polars, an Arrow table, a dataset of Hugging Face, a mapping
+            of columns; or an array of pictures or windows.
+        seed: makes the noise repeatable; leave it out when the result leaves the house.
+        """
+        # Running a release on files needs neither.
+        from privet.data.in_memory import as_frame
+        from privet.data.stream import encoded_rows, record_column
+
+        if isinstance(records, np.ndarray) and records.ndim > 2:
+            x, index = self.schema.encode(records), pd.Index(range(len(records)))
+        else:
+            frame = as_frame(records)
+            index, frame = frame.index, frame.reset_index(drop=True).rename(columns=str)
+            column = record_column(self.schema.plain, frame, "The frame")
+            x, _ = encoded_rows(self.schema, frame, (), column, "The frame")
+        z = self(x, seed).reshape(len(x), -1)
+        return pd.DataFrame(z, index=index, columns=[f"z{i}" for i in range(z.shape[1])])
 
     def stream(
         self, x: Array | Tensor | Inputs, seed: int | None = None, batch: int = 256
