@@ -12,12 +12,13 @@ BIN := .venv/bin
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-system lint format environment web docs wheel wheel-check \
+.PHONY: help demo install test test-system lint format environment web docs wheel wheel-check \
   bench bench-check mutants clean
 
 help:
 	@echo "make demo         set up .venv, run the whole story on built-in data, name the report"
 	@echo "make test         set up .venv with all tools, then lint, types, tests and doctests"
+	@echo "make install      set up .venv and put privet into ~/.local/bin"
 	@echo "make test-system  tests with a browser, PostgreSQL, a Ray cluster and an S3 server"
 	@echo "                  (make web first, or the browser's are skipped)"
 	@echo "make lint         ruff, mypy, import-linter and the tables of docs"
@@ -34,6 +35,11 @@ help:
 demo: .venv/.installed
 	@echo "== privet demo"
 	@$(BIN)/privet demo
+
+install: .venv/.installed
+	@mkdir -p $(HOME)/.local/bin
+	@ln -sf $(CURDIR)/$(BIN)/privet $(HOME)/.local/bin/privet
+	@echo "privet is in ~/.local/bin; if your shell does not find it, add that folder to PATH"
 
 test: lint
 	@echo "== pytest: tests and the examples in docstrings, two at a time"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +19,7 @@ from privet.cli.language import lm_app
 from privet.cli.words import mount as mount_words
 from privet.core.errors import PrivetError, missing_package
 from privet.core.settings import names
+from privet.core.version import __version__
 
 # Threads that wait by spinning cost a factor of ten where another program wants the same cores.
 # Read when torch is loaded.
@@ -28,10 +30,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help=(
-        "Learn releases that hide private attributes, attack them, and see in plain numbers what is"
-        " left."
-    ),
 )
 data_app = typer.Typer(
     no_args_is_help=True, help="Look at data before anything is learned from it."
@@ -63,6 +61,26 @@ Ray = Annotated[
     typer.Option("--ray", metavar="auto|HOST:PORT", help="Work on this Ray cluster; docs/scale.md"),
 ]
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is in --out already")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"privet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Say which version this is", callback=_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Learn releases that hide private attributes, attack them, and see in plain numbers what is
+    left."""
 
 
 @app.command(epilog="Example:  privet demo")
@@ -80,6 +98,14 @@ def demo(
     from privet.studies.demo import demo as run
 
     out.print(f"Open the report:  {run(folder, seed, device, records)}", markup=False)
+    privet = shlex.quote(sys.argv[0])
+    out.print(
+        "With a table of your own, whose column SECRET is to be hidden and TASK to stay readable:\n"
+        f"  {privet} data show FILE.csv\n"
+        f"  {privet} learn hedge --data FILE.csv --private SECRET --utility TASK --out r\n"
+        f"  {privet} audit r --data FILE.csv --utility TASK --out a",
+        markup=False,
+    )
 
 
 @data_app.command("show", epilog="Example:  privet data show portraits:4000")
@@ -95,7 +121,7 @@ def data_show(
     from privet.data.show import show
     from privet.data.sources import load
 
-    out.print(show(load(spec, schema), names(private), names(utility)))
+    out.print(show(load(spec, schema), names(private), names(utility), out.width))
 
 
 @app.command("methods", epilog="Example:  privet methods")
@@ -158,6 +184,7 @@ def learn(
             help="Go on although a check of the data fails: duplicates, label or people",
         ),
     ] = "",
+    force: Force = False,
     checkpoint_rounds: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Learn a release from the fit part of the data and write it to a folder."""
@@ -174,6 +201,7 @@ def learn(
             rounds_between=checkpoint_rounds,
             command=command_line(),
             accept=tuple(names(accept)),
+            force=force,
         )
         run(
             method,
@@ -608,8 +636,14 @@ def command_line() -> str:
     return shlex.join(["privet", *sys.argv[1:]])
 
 
+def _end(number: int, frame: object) -> None:
+    sys.exit(128 + number)
+
+
 def main() -> None:
     """Run a command; a wrong word of the user's gets one sentence and exit code 2."""
+    # Whoever is asked to end cleans up, as at Ctrl-C; the exchange's server has its own way.
+    signal.signal(signal.SIGTERM, _end)
     try:
         try:
             app()

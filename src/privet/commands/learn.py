@@ -56,17 +56,22 @@ def learn(
     without: table columns to leave out of the release's input.
     schema: a TOML file that says what the columns are.
     seed: on one machine's CPU the same seed gives the same release.
-    run: device, resuming, checkpoints, and checks of the data that are accepted.
+    run: device, resuming, checkpoints, checks of the data that are accepted, and whether to replace
+        a release that is in `out` already.
 
     >>> release = learn("leace", "toy:gaussian", private="u")
     >>> release.card["method"], release.private
     ('leace', ['u'])
     """
+    folder, run = Path() if out is None else Path(out), run or Run()
+    if out is not None and (folder / "card.json").exists() and not run.force:
+        raise PrivetError(
+            f"{folder} holds a release already: choose another --out, or replace it with --force."
+        )
     if isinstance(method, str):
         dial = _dial(method, budget, target)
         method = METHODS[method].parse(list(settings), budget=dial, seed=seed)
     data = data if isinstance(data, Dataset) else load(data, schema)
-    run = run or Run()
     hidden, tasks, left_out = names(private), names(utility), names(without)
     problem = method.problem(data, hidden, tasks, left_out, run)
     checks = check_data(data, hidden, tasks, input_columns(problem.schema))
@@ -81,7 +86,6 @@ def learn(
         )
     if out is None:
         return method.fit_problem(problem, run)
-    folder = Path(out)
     run = replace(run, folder=run.folder or folder)
     undo = writable_folder(folder)
     try:

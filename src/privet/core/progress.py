@@ -40,15 +40,33 @@ def bar(title: str, total: int, show: bool = True) -> Iterator[Tick]:
             task = progress.add_task(title, total=total, text="")
             yield lambda done, text="": progress.update(task, completed=done, text=text)
     else:
-        last = time.monotonic()
+        started = last = time.monotonic()
 
         def line(done: int, text: str = "") -> None:
             nonlocal last
-            if time.monotonic() - last > _PLAIN_EVERY or (done >= total and text):
-                last = time.monotonic()
-                console.print(f"{title}: {done}/{total} {text}", highlight=False, soft_wrap=True)
+            now = time.monotonic()
+            if now - last > _PLAIN_EVERY or (done >= total and text):
+                last = now
+                left = time_left(now - started, done, total)
+                console.print(
+                    f"{title}: {done}/{total}{left} {text}", highlight=False, soft_wrap=True
+                )
 
         yield line
+
+
+def time_left(seconds: float, done: int, total: int) -> str:
+    """How long the rest will take at this pace, to follow what is done; empty where nobody knows.
+
+    >>> time_left(60, 1, 3), time_left(600, 2, 12), time_left(9, 0, 3), time_left(9, 3, 3)
+    (', 2 min left', ', 50 min left', '', '')
+    """
+    if not 0 < done < total:
+        return ""
+    left = seconds * (total - done) / done
+    if left < 90:
+        return f", {max(round(left), 1)} s left"
+    return f", {round(left / 60)} min left" if left < 5400 else f", {left / 3600:.1f} h left"
 
 
 def counted(tick: Tick) -> Callable[[str], Callable[[float], None]]:

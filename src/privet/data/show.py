@@ -17,14 +17,21 @@ from privet.data.shared_information import shared_bits
 
 # Attributes whose shared bits are counted, and how many of them fit on a page.
 _COMPARED, _SHOWN = 64, 16
+# Columns of the terminal that the name of an attribute, and a figure with its space, take.
+_NAME_COLUMNS, _BITS_COLUMNS = 19, 5
 # An attribute with more classes names individuals: each of them shares all its bits with
 # everything.
 _CLASSES = 50
 
 
-def show(data: Dataset, private: Sequence[str] = (), utility: Sequence[str] = ()) -> RenderableType:
-    """A page of at most 100 columns; what is wrong with the data for these private attributes and
-    tasks comes first."""
+def show(
+    data: Dataset,
+    private: Sequence[str] = (),
+    utility: Sequence[str] = (),
+    width: int = 100,
+) -> RenderableType:
+    """A page of so many columns; what is wrong with the data for these private attributes and tasks
+    comes first."""
     page: list[RenderableType] = [
         Text(f"{data.name}: {len(data):,} records, {_shape(data)}", style="bold")
     ]
@@ -45,9 +52,10 @@ def show(data: Dataset, private: Sequence[str] = (), utility: Sequence[str] = ()
         Text(""),
         _attributes(data),
     ]
-    names = _most_shared(data)
+    most = max(2, min(_SHOWN, (width - _NAME_COLUMNS) // _BITS_COLUMNS))
+    names = _most_shared(data, most)
     if len(names) > 1:
-        which = f"; the {_SHOWN} that share most" if len(names) == _SHOWN else ""
+        which = f"; the {most} that share most" if len(names) == most else ""
         page += [
             Text(""),
             Text(f"Bits that two attributes share (at the end of a line, its own bits){which}"),
@@ -118,7 +126,7 @@ def _values(attribute: Attribute, column: np.ndarray) -> str:
     return ", ".join(shares) + (f", {attribute.classes - 3} more" if attribute.classes > 3 else "")
 
 
-def _most_shared(data: Dataset) -> list[str]:
+def _most_shared(data: Dataset, most: int) -> list[str]:
     """The attributes that share the most with others, in the order of the data."""
     usable = [
         a.name
@@ -126,11 +134,11 @@ def _most_shared(data: Dataset) -> list[str]:
         if a.kind == "number" or (a.is_class and 1 < a.classes <= _CLASSES)
     ]
     usable = [name for name in usable if data.attributes[name].kind != "identity"][:_COMPARED]
-    if len(usable) <= _SHOWN:
+    if len(usable) <= most:
         return usable
     bits = shared_bits(data, usable)
     np.fill_diagonal(bits, 0.0)
-    return [usable[i] for i in sorted(np.argsort(-bits.max(axis=0), kind="stable")[:_SHOWN])]
+    return [usable[i] for i in sorted(np.argsort(-bits.max(axis=0), kind="stable")[:most])]
 
 
 def _bits(data: Dataset, names: list[str]) -> Table:

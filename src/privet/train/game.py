@@ -102,6 +102,7 @@ class Run:
             what pays.
         command: Written into the card as the command that made the release.
         accept: Kinds of checks of the data (data/checks.py) that shall not stop the work.
+        force: Whether a release that is in the folder already may be replaced.
     """
 
     folder: Path | None = None
@@ -113,6 +114,7 @@ class Run:
     pace: str = "auto"
     command: str | None = None
     accept: tuple[str, ...] = ()
+    force: bool = False
 
     def is_due(self, seconds: float, rounds: int) -> bool:
         """Whether to save, so many seconds after the last checkpoint and at the end of this
