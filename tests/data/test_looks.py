@@ -96,3 +96,14 @@ def test_an_audit_says_how_often_test_was_looked_at_before(ledger):
 
     assert "looked at once before" in summary(audits[1]) and "looked at" not in summary(audits[0])
     assert "looked at once before" in render(audits[1])
+
+
+def test_a_certificate_says_what_is_wrong_with_the_data_and_counts_as_a_look(ledger, tmp_path):
+    data = small("table")  # 80 test people
+    release = privet.Noisy(sigma=3.0).fit(data, "u")
+    look_at_test(data, "audit")
+    certificate = privet.certify(release, data, out=tmp_path / "c")
+    assert certificate.looks == 1 and "Few test people" in certificate.checks[0]
+    page = (tmp_path / "c" / "certificate.html").read_text(encoding="utf-8")
+    assert page.index("Few test people") < page.index('id="said"')
+    assert "looked at once before" in page

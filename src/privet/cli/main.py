@@ -377,6 +377,8 @@ def certify(
         device=device,
         command=command_line(),
     )
+    for check in found.checks:
+        out.print(f"Look at the data first: {check}", markup=False)
     for releases in by_attribute(found.certificates).values():
         one = releases[1]
         said = [participant_sentence(one, found.certificates), repeated_sentence(releases)]

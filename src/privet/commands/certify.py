@@ -12,7 +12,9 @@ from privet.auditing.certify import refuse_known
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder, write_text
 from privet.core.settings import names
+from privet.data.checks import check_data, input_columns, serious
 from privet.data.dataset import Dataset
+from privet.data.looks import look_at_test
 from privet.data.sources import load
 from privet.evidence.certificate.values import Certification
 from privet.release.release import Release
@@ -79,6 +81,12 @@ def certify(
             curve=folder is not None,
             device=device,
             seed=seed,
+        )
+        columns = input_columns(loaded.schema)
+        certificate = replace(
+            certificate,
+            checks=serious(check_data(data, loaded.private, tasks, columns)),
+            looks=look_at_test(data, "certify", loaded.card.get("sha256")),
         )
         if folder is not None:
             page = render_certificate(certificate)

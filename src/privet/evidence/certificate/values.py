@@ -39,6 +39,8 @@ class Certification:
         data: name, modality, fingerprint.
         target: The bound that noise was chosen for, on *select*.
         curve: Each point holds with its confidence by itself: for looking, not for choosing.
+        checks: What is wrong with the data, in plain sentences: to be read before any figure.
+        looks: How often *test* of this data had been looked at before, where that is known.
     """
 
     release: dict[str, Any]
@@ -48,6 +50,8 @@ class Certification:
     target: float | None = None
     curve: tuple[Step, ...] = ()
     version: int = 1
+    checks: tuple[str, ...] = ()
+    looks: int | None = None
 
     @property
     def met(self) -> bool:
