@@ -91,7 +91,14 @@ def study(
         **{key: _common(made, key) for key in ("n", "seeds")},
         "confidence": Decimal("0.95"),
         **dict.fromkeys(("data", "machine", "commit", "published_in", "source")),
-        "notes": [f"Battery {battery}." for battery in rows["battery"].dropna().unique()],
+        "notes": [
+            *(f"Battery {battery}." for battery in rows["battery"].dropna().unique()),
+            *(
+                f"Intervals hold for {n:.0f} figures at once."
+                for n in rows.get("figures_at_once", pd.Series(dtype=float)).dropna().unique()
+                if n > 1
+            ),
+        ],
         **facts,
     }
     keys = [column["key"] for column in shown]

@@ -25,12 +25,14 @@ def ledger(tmp_path, monkeypatch):
 
 def test_looks_are_counted_with_who_and_when_and_no_data(ledger):
     data = small("table")
-    assert [look_at_test(data, "audit", "abc") for _ in range(3)] == [0, 1, 2]
+    hashes = {"weights": "abc", "graph": "def"}
+    assert [look_at_test(data, "audit", hashes) for _ in range(3)] == [0, 1, 2]
     with looking_for("compare"):
         assert look_at_test(data, "audit") == 3
     entries = [json.loads(line) for line in ledger_of(data).read_text().splitlines()]
     assert [entry["by"] for entry in entries] == ["audit"] * 3 + ["compare"]
-    assert entries[0]["release"] == "abc" and len(entries[0]["date"]) == len("2026-01-31")
+    assert len(entries[0]["release"]) == 64 and entries[3]["release"] is None
+    assert len(entries[0]["date"]) == len("2026-01-31")
     assert all(set(entry) == {"date", "by", "release"} for entry in entries)
 
 

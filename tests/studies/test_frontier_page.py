@@ -18,7 +18,7 @@ from privet.studies.collaborative_page import cards_by_page
 from privet.studies.frontier_page import failures, paper_figures, render, table, unreached
 from privet.studies.frontier_plots import Style, curve_plot, curves
 from privet.studies.groups import groups, pareto_front, volume
-from privet.studies.results_table import Row, write_parquet
+from privet.studies.results_table import Row, at_once, write_parquet
 from privet.studies.study import Published
 
 PAPER = (
@@ -255,3 +255,22 @@ def test_nothing_done_is_still_a_page(tmp_path):
     rows = [replace(r, state="left", audit=None) for r in comparison()]
     assert "Nothing is measured yet" in render(study(), rows)
     write_parquet(tmp_path / "f.parquet", rows)
+
+
+def test_the_cells_of_a_comparison_share_one_confidence(tmp_path):
+    alone, together = comparison(), at_once(comparison())
+    cells = {r.cell.key for r in together}
+    assert together[0].figures_at_once == 2 * len(cells)
+    assert together[0].bounds_at_once == len(cells) - 1  # raw records have no bound
+    hedge = next(i for i, r in enumerate(alone) if r.cell.method == "hedge")
+    one, all_of_them = alone[hedge], together[hedge]
+    assert all_of_them.certified("beard") > one.certified("beard")
+    wide, narrow = all_of_them.score("beard"), one.score("beard")
+    assert wide.low < narrow.low < wide.value == narrow.value < narrow.high < wide.high
+    write_parquet(tmp_path / "f.parquet", together)
+    frame = pd.read_parquet(tmp_path / "f.parquet")
+    done = frame[frame["method"] == "hedge"]
+    assert (done["private.beard.certified"] > done["private.beard.certified_alone"]).all()
+    assert (done["private.beard.high"] > done["private.beard.high_alone"]).all()
+    assert "at once" in table(study(), together) and "at once" in render(study(), together)
+    assert "at once" not in table(study(), alone)

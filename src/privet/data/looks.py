@@ -38,7 +38,7 @@ def looking_for(purpose: str) -> Iterator[None]:
         _purpose.reset(token)
 
 
-def look_at_test(data: Dataset, by: str, release: str | None = None) -> int | None:
+def look_at_test(data: Dataset, by: str, hashes: object = None) -> int | None:
     """Write down a look at *test*, and say how many there had been before.
 
     None where the ledger is switched off or cannot be read and written.
@@ -46,14 +46,14 @@ def look_at_test(data: Dataset, by: str, release: str | None = None) -> int | No
     Parameters:
         data: The data whose *test* is looked at.
         by: Who looks: audit, certify.
-        release: The hash of the release that is judged, where it has one.
+        hashes: Of the files of the release that is judged, as its card has them.
     """
     if os.environ.get(SWITCH, "").lower() == "off":
         return None
     entry = {
         "date": datetime.now(UTC).date().isoformat(),
         "by": _purpose.get() or by,
-        "release": release,
+        "release": None if hashes is None else digest(json.dumps(hashes, sort_keys=True)),
     }
     try:
         return _append(ledger_of(data), json.dumps(entry))

@@ -110,6 +110,8 @@ def _numbers(study: Study, rows: Sequence[Row]) -> dict[str, Any]:
         "mean_score": mean_score,
         "mean_in_game": mean_in_game,
         "certified": certified,
+        "figures_at_once": max((row.figures_at_once for row in rows), default=1),
+        "bounds_at_once": max((row.bounds_at_once for row in rows), default=1),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from privet.core.errors import PrivetError
 from privet.core.files import replacing
 from privet.evidence.figures import Audit, Figure, Finding, Reading
 from privet.evidence.formatting import measured
+from privet.evidence.several import shared_bound, shared_figure
 from privet.release.runtime import read_card
 from privet.reporting.sentences import in_game_share
 from privet.studies import example_images
@@ -39,6 +40,9 @@ class Row:
             time that there was.
         audit, card, learn_seconds, audit_seconds: Of a cell that is done.
         shown: Examples of its pictures, by kind (example_images.py).
+        figures_at_once: How many figures of the comparison share the confidence of intervals: who
+            picks the best of many cells picks luck, too.
+        bounds_at_once: How many certified bounds of the comparison share their confidence.
     """
 
     cell: Cell
@@ -49,6 +53,8 @@ class Row:
     learn_seconds: float | None = None
     audit_seconds: float | None = None
     shown: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    figures_at_once: int = 1
+    bounds_at_once: int = 1
 
     def answers(self, question: str) -> bool:
         """Whether it is done and belongs to this question."""
@@ -60,9 +66,14 @@ class Row:
         return next((r for r in readings if r.attribute == attribute and r.released), None)
 
     def score(self, attribute: str) -> Figure | None:
-        """Of the strongest adversary, or of the best task model; None where it was not measured."""
+        """Of the strongest adversary, or of the best task model; None where it was not measured.
+
+        The interval holds at once with those of all figures of the comparison.
+        """
         reading = self.reading(attribute)
-        return reading.worst.score if reading and measured(reading.worst.score) else None
+        if reading is None or not measured(reading.worst.score):
+            return None
+        return shared_figure(reading.worst.score, self.figures_at_once)
 
     def finding(self, attribute: str, adversary: str = "") -> Finding | None:
         """Of one adversary by its name; of the papers' kind of network where nobody is named."""
@@ -73,10 +84,11 @@ class Row:
         return next((findings[name] for name in names if name in findings), None)
 
     def certified(self, attribute: str) -> float | None:
-        """What no adversary can beat that sees one release, by the audit's certificate or by the
-        card's epsilon; None: nothing is."""
+        """What no adversary can beat that sees one release, by the audit's certificate, at once
+        with all bounds of the comparison, or by the card's epsilon; None: nothing is."""
         certificates = () if self.audit is None else self.audit.certificates
-        bounds = [c.bound for c in certificates if (c.attribute, c.releases) == (attribute, 1)][:1]
+        own = [c for c in certificates if (c.attribute, c.releases) == (attribute, 1)][:1]
+        bounds = [shared_bound(certificate, self.bounds_at_once) for certificate in own]
         claim = self.card.get("certificate")
         if isinstance(claim, Mapping) and claim.get("kind") == "local-dp":
             bounds.append(claim.get("bounds", {}).get(attribute))
@@ -97,7 +109,17 @@ def rows(cells: Sequence[Cell], jobs: Mapping[str, Job]) -> list[Row]:
     def place(cell: Cell) -> tuple[int, float]:
         return first[cell.question, cell.method, cell.label], cell.budget or 0.0
 
-    return [_row(cell, jobs[cell.key]) for cell in sorted(cells, key=place)]
+    made = [_row(cell, jobs[cell.key]) for cell in sorted(cells, key=place)]
+    return at_once(made)
+
+
+def at_once(results: Sequence[Row]) -> list[Row]:
+    """The same rows, whose figures share one confidence, and whose bounds share another; cells that
+    are not done yet count as well, since the best is picked among all."""
+    cells = {row.cell.key: row.cell for row in results}.values()
+    figures = sum(len(cell.hidden) + len(cell.utility) for cell in cells)
+    bounds = sum(len(cell.hidden) for cell in cells if not cell.is_raw)
+    return [replace(row, figures_at_once=figures, bounds_at_once=bounds) for row in results]
 
 
 def _row(cell: Cell, job: Job) -> Row:
@@ -132,6 +154,8 @@ def flat(row: Row) -> dict[str, Any]:
         "cell": cell.key,
         "learn_seconds": row.learn_seconds,
         "audit_seconds": row.audit_seconds,
+        "figures_at_once": row.figures_at_once,
+        "bounds_at_once": row.bounds_at_once,
         "distortion": None if distortion is None else json.dumps(distortion),
     }
     everybody = {}
@@ -151,18 +175,22 @@ def flat(row: Row) -> dict[str, Any]:
 
 
 def _headline(row: Row, reading: Reading, head: str, private: bool) -> dict[str, Any]:
-    score = reading.worst.score
+    alone = reading.worst.score
+    score = row.score(reading.attribute) or alone
     columns = {
         "adversary": reading.worst.called,
         "score": score.value,
         "low": score.low,
         "high": score.high,
+        "low_alone": alone.low,
+        "high_alone": alone.high,
         "chance": score.chance,
         "n": score.n,
         "plain": reading.worst.plain.value,
     }
     if private:
         columns["certified"] = row.certified(reading.attribute)
+        columns["certified_alone"] = replace(row, bounds_at_once=1).certified(reading.attribute)
         columns["in_game"] = row.in_game(reading.attribute)
     return {f"{head}.{key}": value for key, value in columns.items()}
 
