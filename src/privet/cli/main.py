@@ -363,6 +363,7 @@ def certify(
         repeated_sentence,
         target_sentence,
     )
+    from privet.reporting.sentences import looks_sentence
 
     found = run(
         release,
@@ -379,6 +380,8 @@ def certify(
     )
     for check in found.checks:
         out.print(f"Look at the data first: {check}", markup=False)
+    if looked := looks_sentence(found):
+        out.print(looked, markup=False)
     for releases in by_attribute(found.certificates).values():
         one = releases[1]
         said = [participant_sentence(one, found.certificates), repeated_sentence(releases)]

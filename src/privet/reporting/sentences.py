@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from privet.evidence.certificate.values import Certification
 from privet.evidence.figures import Audit, ClassScore, Figure, Finding, Reading, Rebuilt
 from privet.evidence.formatting import (
     UNKNOWN,
@@ -383,12 +384,12 @@ def curve_sentence(reading: Reading) -> str:
     return say("still_learning", points=gained, **fields)
 
 
-def looks_sentence(audit: Audit) -> str:
+def looks_sentence(result: Audit | Certification) -> str:
     """How often *test* was looked at before; empty where that is not known, or where this is the
     first time."""
-    if not audit.looks:
+    if not result.looks:
         return ""
-    return say("looks", times="once" if audit.looks == 1 else f"{audit.looks:,} times")
+    return say("looks", times="once" if result.looks == 1 else f"{result.looks:,} times")
 
 
 def score(reading: Reading) -> tuple[str, str] | None:
