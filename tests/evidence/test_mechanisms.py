@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from privet.core.errors import PrivetError
 from privet.evidence.certificate.coded_people import CodedPeople, certify_people
-from privet.evidence.certificate.gaussian import certify
+from privet.evidence.certificate.gaussian import certify, smallest_sigma
 from privet.evidence.certificate.mechanisms import GaussianNoise, RandomisedSymbols
 from privet.evidence.certificate.smoothing import Draws, integrals_by_draws, integrals_on_grid
 from privet.evidence.certificate.symbols import certify_alphabet, response
@@ -127,3 +127,61 @@ def test_weighing_records_counts_a_person_by_the_share_of_records() -> None:
     assert by_people.people == by_records.people == (101, 200)
     influence = np.sqrt(0.25**2 + 100 * (0.5 / 200) ** 2 + 200 * (0.5 / 200) ** 2)
     assert by_records.slack == pytest.approx(influence * np.sqrt(np.log(1 / 0.008) / 2), abs=1e-6)
+
+
+# How much the slack may shrink.
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+def test_no_rule_varies_more_between_bounded_codes_than_the_spread_says(d: int) -> None:
+    """Rules at random, half-spaces and their complements, at random codes in a box."""
+    random = np.random.default_rng(d)
+    noise = GaussianNoise(0.9, 2, width=2.0)
+    for _ in range(200):
+        direction = random.normal(size=d)
+        direction /= np.linalg.norm(direction)
+        codes = random.choice([-1.0, 1.0, 0.3], (50, d))
+        said = norm.cdf((codes @ direction - random.normal()) / (0.9 / np.sqrt(2)))
+        assert np.ptp(said) <= noise.spread(d) + 1e-12
+    assert GaussianNoise(0.9).spread(d) == 1.0
+
+
+@pytest.mark.parametrize("records", [1, 2])
+def test_no_rule_varies_more_between_symbols_than_the_spread_says(records: int) -> None:
+    random = np.random.default_rng(records)
+    channel = 0.3 * random.dirichlet(np.ones(3), 4) + 0.7 / 3
+    coin, highest = RandomisedSymbols(4, channel), 0.0
+    seen = channel
+    for _ in range(records - 1):
+        seen = np.einsum("ab,cd->acbd", seen, channel).reshape(len(seen) * 4, -1)
+    for _ in range(300):
+        said = seen @ (random.random(seen.shape[1]) < 0.5)
+        highest = max(highest, float(np.ptp(said)))
+    assert 0.5 * coin.spread(records) < highest <= coin.spread(records) + 1e-12
+    assert RandomisedSymbols(4, response(4, 0.3)).spread(2) == pytest.approx(1 - 0.3**2)
+    assert RandomisedSymbols(4).spread(1) == 1.0
+
+
+def test_slack_shrinks_by_the_spread_but_not_at_the_real_frequencies() -> None:
+    labels, people = np.arange(400) % 2, np.arange(400)
+    codes = np.random.default_rng(0).uniform(-1, 1, 400)
+    coded = CodedPeople(codes, labels, people, "x", ("a", "b"))
+    free, kept = (certify_people(coded, GaussianNoise(2.0, width=w)) for w in (None, 2.0))
+    assert kept.slack == pytest.approx((2 * norm.cdf(0.5) - 1) * free.slack, rel=1e-3)
+    assert kept.at_prior == free.at_prior and kept.empirical == free.empirical
+    with pytest.raises(PrivetError, match="keep them within 1"):
+        certify_people(coded, GaussianNoise(2.0, width=1.0))
+
+
+def test_the_noise_for_a_target_is_less_where_codes_are_kept_within_an_interval() -> None:
+    labels, people = np.arange(400) % 2, np.arange(400)
+    codes = np.random.default_rng(0).uniform(-1, 1, 400)
+    asked = (codes, labels, people, ("a", "b"), 0.58)
+    free, kept = (
+        smallest_sigma(*asked, people=(200, 200), margin=0.0, confidence=0.992, width=width)
+        for width in (None, 2.0)
+    )
+    assert free is not None and kept is not None and kept < free / 2
+    coded = CodedPeople(codes, labels, people, "x", ("a", "b"))
+    bound = certify_people(coded, GaussianNoise(kept, width=2.0), delta=0.01).bound
+    assert bound == pytest.approx(0.58, abs=2e-3)

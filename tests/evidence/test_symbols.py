@@ -55,7 +55,9 @@ def test_no_flip_where_none_is_needed_or_none_would_do() -> None:
     symbols, labels, person = drawn(2)
     given = (symbols, 5, labels, person, VALUES[:2])
     assert smallest_flip(*given, 0.999, people=(1500, 1500)) == 0.0
-    assert smallest_flip(*given, 0.51, people=(1500, 1500)) is None, "the slack alone is more"
+    nearly_all = smallest_flip(*given, 0.51, people=(1500, 1500))
+    assert nearly_all is not None and 0.6 < nearly_all < 1, "slack shrinks with what is told"
+    assert smallest_flip(*given, 0.49, people=(1500, 1500)) is None, "guessing is better"
     assert smallest_flip(*given, 0.9, people=(1, 1500)) is None
     assert smallest_flip(*given, 0.9, people=()) is None
     one = (symbols, 5, np.zeros_like(labels), person, VALUES[:2])

@@ -115,9 +115,9 @@ def _pair(
     rows = two.any(1)
     tables = [two[rows] * [1, factor] for factor in t]
     values, left = mechanism.integrals(sample.codes[rows], tables, delta)
-    held = sample.held[:, [a, b]]
+    held, spread = sample.held[:, [a, b]], mechanism.spread(sample.codes.shape[1])
     bounds = [
-        value.value - factor + value.error + hoeffding(held * [1, factor], left / len(t))
+        value.value - factor + value.error + spread * hoeffding(held * [1, factor], left / len(t))
         for value, factor in zip(values, t, strict=True)
     ]
     # No rule does worse than always, or never, saying a.
@@ -151,5 +151,6 @@ def _guess(sample: Sample, mechanism: Mechanism, delta: float) -> float:
     """Bound on balanced accuracy among all values."""
     k = sample.within.shape[1]
     (even,), left = mechanism.integrals(sample.codes, [sample.within / k], delta)
-    bound: float = max(even.value, 1 / k) + even.error + hoeffding(sample.held / k, left)
+    slack = mechanism.spread(sample.codes.shape[1]) * hoeffding(sample.held / k, left)
+    bound: float = max(even.value, 1 / k) + even.error + slack
     return min(bound, 1.0)

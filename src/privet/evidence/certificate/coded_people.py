@@ -104,7 +104,9 @@ def certify_people(
         return replace(blank, reason=reason)
     tables = [sample.within / len(people.values), sample.at(prior)]
     (even, real), left = mechanism.integrals(sample.codes, tables, delta)
-    return both_accuracies(blank, sample, (even, real), left, known_prior=prior is not None)
+    spread = mechanism.spread(codes.shape[1])
+    known = prior is not None
+    return both_accuracies(blank, sample, (even, real), left, known_prior=known, spread=spread)
 
 
 def both_accuracies(
@@ -114,6 +116,7 @@ def both_accuracies(
     delta: float,
     *,
     known_prior: bool = False,
+    spread: float = 1.0,
 ) -> Certificate:
     """The certificate from V(P^) at equally likely values and at the prior, both holding at
     once."""
@@ -124,4 +127,5 @@ def both_accuracies(
         BALANCED * delta,
         known_prior=known_prior,
         plain_delta=(1 - BALANCED) * delta,
+        spread=spread,
     )

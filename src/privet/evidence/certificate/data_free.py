@@ -38,6 +38,19 @@ def box_diameter(dimensions: int, low: float = -1.0, high: float = 1.0) -> float
     return (high - low) * math.sqrt(dimensions)
 
 
+def gaussian_distance(diameter: float, sigma: float, releases: int = 1) -> float:
+    """tau: total variation between the releases of two codes that are so far apart.
+
+    >>> round(gaussian_distance(2.0, 1.0), 4)
+    0.6827
+    """
+    if not (sigma >= 0 and diameter >= 0):
+        raise PrivetError(f"Noise of {sigma} on codes {diameter} apart: both are numbers from 0.")
+    if sigma == 0:
+        return float(diameter > 0)
+    return 2 * float(ndtr(math.sqrt(releases) * diameter / (2 * sigma))) - 1
+
+
 def gaussian_bound(
     diameter: float, sigma: float, values: int = 2, *, records: int = 1, releases: int = 1
 ) -> float:
@@ -48,12 +61,7 @@ def gaussian_bound(
     >>> round(gaussian_bound(2.0, 2.0, records=4), 4)  # Phi(1)
     0.8413
     """
-    if not (sigma >= 0 and diameter >= 0):
-        raise PrivetError(f"Noise of {sigma} on codes {diameter} apart: both are numbers from 0.")
-    if sigma == 0:
-        return _guess(float(diameter > 0), values)
-    distance = math.sqrt(records * releases) * diameter / sigma
-    return _guess(2 * float(ndtr(distance / 2)) - 1, values)
+    return _guess(gaussian_distance(math.sqrt(records) * diameter, sigma, releases), values)
 
 
 def symbols_bound(flip: float, values: int = 2, *, records: int = 1, releases: int = 1) -> float:

@@ -48,6 +48,7 @@ import numpy as np
 
 from privet.core.errors import PrivetError, unknown
 from privet.evidence import Array
+from privet.evidence.certificate.data_free import gaussian_distance
 from privet.evidence.certificate.sampling import (
     Sample,
     balanced_slack,
@@ -68,6 +69,8 @@ NEAR = 0.05
 DIMENSIONS = 16
 # Draws of a certificate, and of the search for a noise level.
 MANY, FEWER = Draws(), Draws(20_000)
+# How exactly the smallest noise is found.
+PRECISION = 1.01
 # Share of delta that the Monte Carlo integral may use up.
 FOR_DRAWS = 0.1
 
@@ -250,7 +253,7 @@ def smallest_sigma(
     releases: int = 1,
     margin: float | None = None,
     between: tuple[float, float] | None = None,
-    precision: float = 0.01,
+    width: float | None = None,
     draws: Draws = FEWER,
 ) -> float | None:
     """The smallest sigma at which a certificate on `people` (so many per value) others should come
@@ -259,7 +262,8 @@ def smallest_sigma(
     V(P^) of the *select* people given, plus the slack that `people` will have, plus `margin`, which
     makes up for other people having another V(P^). Left out, it is what one standard deviation of
     that difference can be at most: the target is then met about five times in six; with 0, every
-    other time. Bisection on log sigma, to a relative `precision`: V(P^) falls as sigma grows, since
+    other time. `width` is that of `mechanisms.GaussianNoise`, where the certificate will be
+    computed with it. Bisection on log sigma, to one in a hundred: V(P^) falls as sigma grows, since
     more noise can be had by adding noise to the release (data processing). None where even the
     largest sigma, a hundred times the codes' spread unless `between` says otherwise, does not do,
     or a value has fewer than two people.
@@ -271,18 +275,21 @@ def smallest_sigma(
     delta = 1 - confidence
     spread = float(np.sqrt(sample.codes.var(0).sum())) or 1.0
     room = target - (sampling_margin(people, sample.people) if margin is None else margin)
+    root = math.sqrt(codes.shape[1])
 
     def meets(sigma: float) -> bool:
         effective = sigma / math.sqrt(releases)
         even, _, share = _smoothed(sample, sample.joint, effective, draws, delta)
-        return even.value + even.error + balanced_slack(people, delta * share) <= room
+        tau = 1.0 if width is None else gaussian_distance(width * root, effective)
+        slack = tau * balanced_slack(people, delta * share)
+        return even.value + even.error + slack <= room
 
     low, high = between or (1e-3 * spread, 1e2 * spread)
     if not meets(high):
         return None
     if meets(low):
         return low
-    while high > low * (1 + precision):
+    while high > low * PRECISION:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if meets(middle) else (middle, high)
     return high
@@ -341,11 +348,16 @@ def conclude(
     *,
     known_prior: bool,
     plain_delta: float | None = None,
+    spread: float = 1.0,
 ) -> Certificate:
-    """From V(P^), at equally likely values and at the prior, to the certificate; `plain_delta` is
-    for plain accuracy, and the same as `delta` where it is not given."""
+    """From V(P^), at equally likely values and at the prior, to the certificate.
+
+    `plain_delta` is for plain accuracy, and the same as `delta` where it is not given; `spread` is
+    how far a fixed rule's success can vary between codes (mechanisms.py).
+    """
     k, everyone, fewest = len(blank.values), len(sample.held), min(blank.people)
-    value, slack = min(max(even.value, 1 / k), 1.0), even.error + hoeffding(sample.held / k, delta)
+    value = min(max(even.value, 1 / k), 1.0)
+    slack = even.error + spread * hoeffding(sample.held / k, delta)
     bound = min(value + slack, 1.0)
     # At the population's own prior the success of a fixed rule is a mean over all people.
     influence = sample.held * np.asarray(blank.prior) if known_prior else sample.shares[:, None]

@@ -7,6 +7,15 @@ Every bound of this package needs one thing of it: integrals over what is releas
 such as V at any prior (w_a = pi_a P_a) or the integral of (p - t q)_+ (w = p and t q, less t).
 Side information, several records of a person and all priors only differ in the measures that they
 ask for.
+
+And it says how much the slack for a sample may shrink. Slack is for one fixed rule f*: person i
+adds u_i g(c_i) with g(c) = P(f*(release of c) = a). Noise keeps g from varying as much as it might:
+if the releases of no two codes are farther apart than tau in total variation, all values of g lie
+in an interval of length tau, and so Hoeffding's inequality holds with influence tau u_i instead of
+u_i. For symbols tau is 1 - flip. For Gaussian noise it takes a network that keeps every number of a
+code within an interval, as tanh does; what the codes of a sample happen to be does not bound those
+of others. The rule must be the same for all whom the sum is over, and so must the value guessed: in
+the accuracy at the real frequencies, and on average given side information, tau is 1.
 """
 
 from __future__ import annotations
@@ -20,6 +29,7 @@ import numpy as np
 
 from privet.core.errors import PrivetError
 from privet.evidence import Array
+from privet.evidence.certificate.data_free import gaussian_distance
 from privet.evidence.certificate.gaussian import (
     FOR_DRAWS,
     MANY,
@@ -34,7 +44,12 @@ from privet.evidence.certificate.smoothing import (
     integrals_by_draws,
     integrals_on_grid,
 )
-from privet.evidence.certificate.symbols import OUTPUTS, checked_channel, tallies
+from privet.evidence.certificate.symbols import (
+    OUTPUTS,
+    checked_channel,
+    row_distance,
+    tallies,
+)
 
 # Most outcomes of a tuple of symbols that are gone through.
 OUTCOMES = 1 << 22
@@ -77,6 +92,9 @@ class Mechanism(Protocol):
     def integrals(self, codes: Array, tables: Sequence[Array], delta: float) -> Integrals:
         """The integral of the largest of each table's measures (n, any), after the noise."""
 
+    def spread(self, dimensions: int) -> float:
+        """tau: total variation between the releases of any two codes of so many numbers."""
+
 
 @dataclass(frozen=True)
 class GaussianNoise:
@@ -87,6 +105,8 @@ class GaussianNoise:
         releases: How many releases of the same record, each with fresh noise, are seen: as
             informative as their mean, whose noise is sigma / sqrt(releases).
         draws: Of the Monte Carlo integral, where no grid will do.
+        width: Length of the interval that the network keeps every number of a code in, whatever
+            the record: 2 under tanh. None where nothing does.
 
     >>> codes, table = np.array([[0.0], [1.0]]), np.eye(2) / 2
     >>> values, left = GaussianNoise(0.5).integrals(codes, [table], 0.01)
@@ -97,10 +117,17 @@ class GaussianNoise:
     sigma: float | None
     releases: int = 1
     draws: Draws = MANY
+    width: float | None = None
     method: Literal["smoothed"] = "smoothed"
 
     def check(self, codes: Array) -> Array:
-        return check_codes(codes, self.sigma).astype(np.float64)
+        codes = check_codes(codes, self.sigma).astype(np.float64)
+        if self.width is not None and codes.size and np.ptp(codes) > self.width * (1 + 1e-6):
+            raise PrivetError(
+                f"Codes reach from {codes.min():g} to {codes.max():g}, and the network was said to "
+                f"keep them within {self.width:g}."
+            )
+        return codes
 
     def refusal(self, codes: Array) -> str:
         return not_certifiable(codes.shape[1], self.sigma)
@@ -112,6 +139,12 @@ class GaussianNoise:
             return Integrals(integrals_on_grid(codes, tables, sigma, steps), delta)
         spent = FOR_DRAWS * delta
         return Integrals(integrals_by_draws(codes, tables, sigma, self.draws, spent), delta - spent)
+
+    def spread(self, dimensions: int) -> float:
+        if self.width is None or not self.sigma:
+            return 1.0
+        diameter = self.width * math.sqrt(dimensions)
+        return gaussian_distance(diameter, self.sigma, self.releases)
 
 
 @dataclass(frozen=True)
@@ -129,6 +162,9 @@ class RandomisedSymbols:
         releases: How many releases of the same record are seen. Where they have too many outcomes,
             the adversary is granted the symbol itself.
         rounding: How far, in total variation, a computer's draws may be from a row.
+
+    With tau between two rows of the channel, m r symbols of two people are within 1 - (1 - tau)^(m
+    r): draw each pair of them to be equal as often as can be.
 
     >>> codes, table = np.array([[0], [1]]), np.eye(2) / 2
     >>> half = np.array([[0.75, 0.25], [0.25, 0.75]])
@@ -178,6 +214,12 @@ class RandomisedSymbols:
             error = mass * (1e-9 + codes.shape[1] * self.releases * self.rounding)
             values.append(Value(0.0 if best is None else float(best.sum()), error))
         return Integrals(values, delta)
+
+    def spread(self, dimensions: int) -> float:
+        if self.channel is None:
+            return 1.0
+        apart = row_distance(self.channel) + 2 * self.rounding
+        return 1 - max(1 - apart, 0.0) ** (dimensions * self.releases)
 
     @property
     def _outputs(self) -> int:

@@ -229,7 +229,7 @@ def _bounded(
     k, sample = len(members.values), members.sample(codes)
     (even,), left = mechanism.integrals(sample.codes, [sample.within / k], delta)
     value = min(max(even.value, 1 / k), 1.0)
-    slack = even.error + hoeffding(sample.held / k, left)
+    slack = even.error + mechanism.spread(codes.shape[1]) * hoeffding(sample.held / k, left)
     group = replace(group, empirical=value, slack=slack)
     if 1 / k + slack >= VACUOUS:
         return replace(group, reason=f"too few people: {_counted(group.people, members.values)}")

@@ -76,7 +76,25 @@ def certify_alphabet(
         Value(float((w.T @ seen).max(0).sum()), error)
         for w in (sample.within / len(values), sample.at(prior))
     )
-    return conclude(blank, sample, even, real, 1 - confidence, known_prior=prior is not None)
+    apart = 1.0 if rows is None else row_distance(rows) + 2 * rounding
+    return conclude(
+        blank,
+        sample,
+        even,
+        real,
+        1 - confidence,
+        known_prior=prior is not None,
+        spread=1 - max(1 - apart, 0.0) ** releases,
+    )
+
+
+def row_distance(channel: Array) -> float:
+    """Largest total variation between two rows of a channel.
+
+    >>> round(row_distance(response(4, 0.3)), 6)
+    0.7
+    """
+    return max(float(np.abs(channel - row).sum(1).max()) / 2 for row in channel)
 
 
 def _checked_symbols(symbols: Array, size: int, channel: Array | None) -> Array | None:
@@ -122,20 +140,21 @@ def smallest_flip(
     """The smallest flip at which a certificate on `people` (so many per value) others should come
     out at `target` or below.
 
-    As `certificate.smallest_sigma`: V of the people given, plus the slack that `people` will have,
+    As `gaussian.smallest_sigma`: V of the people given, plus the slack that `people` will have,
     plus `margin`; left out, it is what one standard deviation of the difference between the two
-    samples can be at most. None where not even symbols that are always replaced would do, or a
-    value has fewer than two people.
+    samples can be at most, which shrinks with 1 - flip as V and slack do. None where not even
+    symbols that are always replaced would do, or a value has fewer than two people.
     """
     found = certify_alphabet(symbols, size, None, labels, person, "", values, confidence=confidence)
     if math.isnan(found.empirical) or min(people, default=0) < 2:
         return None
     blind = 1 / len(values)
-    room = target - balanced_slack(people, 1 - confidence)
-    room -= sampling_margin(people, found.people) if margin is None else margin
-    if room < blind:
+    room = target - blind - (margin or 0.0)
+    if room < 0:
         return None
-    return max(0.0, 1 - (room - blind) / max(found.empirical - blind, 1e-12))
+    above = found.empirical - blind + balanced_slack(people, 1 - confidence)
+    above += sampling_margin(people, found.people) if margin is None else 0.0
+    return max(0.0, 1 - room / above)
 
 
 def tallies(rows: Array, releases: int) -> Array:
