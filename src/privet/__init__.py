@@ -68,7 +68,7 @@ _HOME = {
     "apply": "privet.commands.apply",
     "forget": "privet.release.noise_keys",
     "audit": "privet.commands.audit",
-    "Audit": "privet.evidence.figures",
+    "Audit": "privet.reporting.notebook",
     "Battery": "privet.auditing.batteries",
     "BATTERIES": "privet.auditing.batteries",
     "certify": "privet.commands.certify",

@@ -14,11 +14,11 @@ from privet.core.settings import names
 from privet.data.dataset import Array, Dataset
 from privet.data.schema_file import read_layout
 from privet.data.sources import load
-from privet.evidence.figures import Audit
 from privet.release.foreign import from_onnx, from_vectors
 from privet.release.foreign_texts import texts_of_vectors
 from privet.release.release import Release
 from privet.reporting.markdown import summary
+from privet.reporting.notebook import Audit
 from privet.reporting.page import report
 
 AnyRelease = Release | Callable[[Array], Array]

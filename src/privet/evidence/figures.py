@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 from privet.core.errors import PrivetError
 from privet.core.files import write_text
@@ -490,6 +491,10 @@ class Audit:
     leaves: WhatLeaves = field(default_factory=WhatLeaves)
     checks: tuple[str, ...] = ()
     looks: int | None = None
+
+    # For notebooks; reporting/notebook.py has them, since this room knows numbers only.
+    to_frame: ClassVar[Callable[[Audit], Any]]
+    _repr_html_: ClassVar[Callable[[Audit], str]]
 
     def reading(self, attribute: str) -> Reading:
         return next(r for r in (*self.readings, *self.undeclared) if r.attribute == attribute)
