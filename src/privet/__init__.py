@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from privet.methods.shredder import Shredder
     from privet.methods.tiprdc import TIPRDC
     from privet.methods.unoise import UNoise
+    from privet.release.apply import ApplyOptions
     from privet.release.noise_keys import forget
     from privet.release.release import Release
     from privet.reporting.page import report
@@ -66,6 +67,7 @@ _HOME = {
     "Run": "privet.train.game",
     "Release": "privet.release.release",
     "apply": "privet.commands.apply",
+    "ApplyOptions": "privet.release.apply",
     "forget": "privet.release.noise_keys",
     "audit": "privet.commands.audit",
     "Audit": "privet.reporting.notebook",
@@ -112,6 +114,7 @@ __all__ = [
     "Run",
     "Release",
     "apply",
+    "ApplyOptions",
     "forget",
     "audit",
     "Audit",

@@ -122,3 +122,12 @@ def test_a_manifest_and_its_card_must_agree() -> None:
     ):
         with pytest.raises(PrivetError, match="contradict"):
             check_card(made.manifest, {**card, **changed})
+
+
+def test_a_manifest_says_what_leaves() -> None:
+    manifest = world().manifest
+    leaves = manifest.leaves
+    assert leaves.asked == tuple(label.name for label in manifest.labels) and leaves.asked
+    assert leaves.records == manifest.records_per_person > 1 and leaves.linked_by == ("person",)
+    once = manifest.model_copy(update={"records_per_person": 1}).leaves
+    assert once.records == 1 and once.linked_by == ()

@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 from rich.console import Console
@@ -550,8 +550,21 @@ def apply(
     ],
     target: Annotated[Path, typer.Option("--out", help="A parquet file, or a folder for one")],
     keep: Annotated[
-        str, typer.Option(help="Columns to write beside the released records; never a private one")
+        str,
+        typer.Option(
+            help="Columns to write beside the released records, which  privet audit --keep  has "
+            "judged; never a private one"
+        ),
     ] = "",
+    accept: Annotated[
+        str, typer.Option(help="Columns of --keep to write all the same, whatever they tell")
+    ] = "",
+    judged: Annotated[
+        Path | None,
+        typer.Option(
+            "--audit", help="The audit that judged them; else one in the release's folder"
+        ),
+    ] = None,
     column: Annotated[
         str | None, typer.Option(help="The column that holds the picture, text or window")
     ] = None,
@@ -586,6 +599,27 @@ def apply(
             "shuffled",
         ),
     ] = False,
+    per: Annotated[
+        str,
+        typer.Option(
+            help="record, or person: one release per person, the mean code of the person's records "
+            "with noise added once"
+        ),
+    ] = "record",
+    person: Annotated[
+        str | None,
+        typer.Option(
+            help="With --per person, the column that says whose a record is; else person or author"
+        ),
+    ] = None,
+    records: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="With --per person, how many records of a person are used at most; those of the "
+            "certificate, where it was made for so many",
+        ),
+    ] = None,
     ray: Ray = None,
 ) -> None:
     """Privatize files: only what the release lets through is written.
@@ -594,17 +628,17 @@ def apply(
     numbers. Keys are in $PRIVET_HOME/keys (~/.local/share/privet/keys); privet forget destroys one.
     """
     from privet.commands.apply import apply as run
+    from privet.release.apply import ApplyOptions, Per
 
     written = run(
         release,
         inputs,
         target,
         keep=keep,
+        accept=accept,
+        audit=judged,
         column=column,
-        campaign=campaign,
-        id=id_column,
-        fresh=fresh,
-        ordered=ordered,
+        options=ApplyOptions(campaign, id_column, fresh, ordered, cast(Per, per), person, records),
         ray=ray,
     )
     out.print(f"Released:  {written}", markup=False)

@@ -7,8 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from privet.core.settings import names
-from privet.release.apply import ApplyOptions
+from privet.release.apply import ApplyOptions, check_kept
 from privet.release.apply import apply as release_files
+from privet.release.kept_columns import check_judged
+from privet.release.runtime import read_card
 
 
 def apply(
@@ -17,11 +19,10 @@ def apply(
     out: str | Path,
     *,
     keep: str | Iterable[str] = (),
+    accept: str | Iterable[str] = (),
+    audit: str | Path | None = None,
     column: str | None = None,
-    campaign: str | None = None,
-    id: str | None = None,
-    fresh: bool = False,
-    ordered: bool = False,
+    options: ApplyOptions | None = None,
     ray: str | None = None,
     seed: int | None = None,
 ) -> Path:
@@ -30,15 +31,12 @@ def apply(
     release: the folder of a release.
     inputs: pictures, a folder of pictures, or one parquet or CSV file.
     out: a parquet file, or a folder for one.
-    keep: columns to write beside the released records; never a private one.
+    keep: columns to write beside the released records; never a private one. An audit of the
+        release must have judged them (`privet.audit(keep=...)`), and found that they read nothing.
+    accept: columns of `keep` to write all the same, whatever they tell.
+    audit: that audit; without it, audit.json in the release's folder or in its folder `audit`.
     column: the column that holds the picture, text or window.
-    campaign: whose key the noise is drawn with; without it, the release has one of its own. The
-        same record gets the same numbers in the same campaign, and others in another.
-    id: the column that tells records with the same content apart; without it, a row's number in the
-        file or the name of a picture's file. Name one where rows may move.
-    fresh: draw noise that nobody can repeat; whoever sees many releases of a record averages it
-        away.
-    ordered: keep the order of the records, which can tell whose they are; else they are shuffled.
+    options: whose key the noise is drawn with, what tells records apart, their order.
     ray: the address of a Ray cluster that does it; the file is the same.
     seed: makes the noise repeatable, for tests. Leave it out when the result is shared.
     """
@@ -47,8 +45,9 @@ def apply(
         from privet.scale.ray_apply import spread as on_cluster
 
         spread = partial(on_cluster, ray)
+    folder, columns = Path(release), names(keep)
     files = [inputs] if isinstance(inputs, str | Path) else list(inputs)
-    options = ApplyOptions(campaign, id, fresh, ordered)
-    return release_files(
-        release, files, out, names(keep), column, seed, spread=spread, options=options
-    )
+    card = read_card(folder)
+    check_kept(columns, card.get("private", []))
+    check_judged(folder, card, columns, names(accept), audit, str(files[0]) if files else "DATA")
+    return release_files(folder, files, out, columns, column, seed, spread=spread, options=options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,12 +15,18 @@ from privet.core.settings import names
 from privet.data.dataset import Array, Dataset
 from privet.data.schema_file import read_layout
 from privet.data.sources import load
-from privet.release.foreign import from_onnx, from_vectors
+from privet.release.foreign import from_onnx, from_vectors, what_leaves
 from privet.release.foreign_texts import texts_of_vectors
 from privet.release.release import Release
 from privet.reporting.markdown import summary
 from privet.reporting.notebook import Audit
 from privet.reporting.page import report
+
+# Said of a file of released records that does not say itself what leaves.
+TAKEN_AS_LABELS = (
+    "Columns of the file were taken as labels, not as part of what is released: {}. Name those "
+    "that leave with --keep."
+)
 
 AnyRelease = Release | Callable[[Array], Array]
 
@@ -72,7 +79,8 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
     progress: whether to show a bar.
     rebuild: whether decoders try to rebuild records.
     keep: columns that leave beside the released records, as `privet.apply(keep=...)` writes them:
-        they are attacked alone and together with the released records.
+        they are attacked alone and together with the released records. Of a file that
+        `privet.apply` wrote, the columns that it says it keeps are among them.
 
     >>> import privet
     >>> release = privet.LEACE().fit(privet.load("toy:gaussian"), private=["u"])
@@ -92,6 +100,10 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
     texts = None
     if data.modality != "text" and isinstance(place, str | Path):
         texts = texts_of_vectors(place, data, files.text)
+    keep = names(keep)
+    leaves = what_leaves(Path(str(place))) if bare else None
+    if leaves is not None:
+        keep += [name for name in leaves.columns if name in data.attributes and name not in keep]
     undo = writable_folder(Path(out)) if out is not None else lambda: None
     try:
         result = attack(
@@ -107,8 +119,14 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
             raw=not bare,
             rebuild=rebuild and not bare,
             texts=texts,
-            keep=names(keep),
+            keep=keep,
         )
+        if leaves is not None:
+            kept = tuple(name for name in result.leaves.kept if name not in leaves.asked)
+            result = replace(result, leaves=replace(leaves, kept=kept))
+        elif bare and (labels := _only_labels(data, {*hidden, *tasks, *keep})):
+            sentence = TAKEN_AS_LABELS.format(", ".join(labels))
+            result = replace(result, limits=(*result.limits, sentence))
         if out is not None:
             folder = Path(out)
             result.save(folder / "audit.json")
@@ -118,6 +136,12 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
         undo()
         raise
     return result
+
+
+def _only_labels(data: Dataset, named: set[str]) -> list[str]:
+    """Columns of a file of released records of which nobody said that they leave, too."""
+    kinds = {name: attribute.kind for name, attribute in data.attributes.items()}
+    return [name for name, kind in kinds.items() if name not in named and kind != "identity"]
 
 
 def _release_and_data(

@@ -16,23 +16,24 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privet.core.errors import PrivetError
+from privet.core.errors import PrivetError, refuse_if
 from privet.core.files import replacing, writable_folder
 from privet.core.parallel_map import cores, in_order
 from privet.core.progress import bar
 from privet.data.dataset import Array
 from privet.data.schema import PAD, Schema
-from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures, count
+from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures, count, frames_of
 from privet.evidence.what_leaves import Link, WhatLeaves
 from privet.release.keyed_noise import KeyedNoise
 from privet.release.noise_keys import noise_key
+from privet.release.per_person import person_table
 from privet.release.randomness import NOISE_BATCH, Fresh, Randomness, Seeded
 from privet.release.runtime import Runnable, read_graph, session
 from privet.release.shuffle import PLACE, shuffled
@@ -46,6 +47,7 @@ INPUTS = 1 << 18
 FLYING_BYTES = 256 << 20
 # Released records are written in groups of at least so many bytes, or CHUNK records.
 GROUP_BYTES = 8 << 20
+Per = Literal["record", "person"]
 # Columns that name a person, where nobody says which one does.
 PEOPLE = ("person", "author")
 # The column that names a picture's file.
@@ -68,12 +70,29 @@ class ApplyOptions:
             whoever sees several releases of a record can average it away.
         ordered: Keep the order of the records. Without it, they are shuffled, because the order can
             tell whose a record is.
+        per: "person" for one release per person: the mean code of the person's records, with noise
+            added once. The release must add its noise to a code, as hedge does.
+        person: The column that says whose a record is; `person` or `author` where none is named.
+        records: With `per="person"`, how many records of a person are used at most, drawn at
+            random; None for all. Where a certificate was made for so many, give that number.
     """
 
     campaign: str | None = None
     id: str | None = None
     fresh: bool = False
     ordered: bool = False
+    per: Per = "record"
+    person: str | None = None
+    records: int | None = None
+
+    def __post_init__(self) -> None:
+        refuse_if(self.per not in ("record", "person"), "--per is record or person.")
+        refuse_if(
+            self.per == "record" and self.records is not None,
+            "--records says of how many records of a person one release is made: it goes with "
+            "--per person.",
+        )
+        refuse_if(self.records is not None and self.records < 1, "--records is at least 1.")
 
 
 @dataclass(frozen=True)
@@ -87,6 +106,7 @@ class Records:
         column: The column that holds the picture, text or window.
         id: The column that tells records with the same content apart; None for their numbers.
         randomness: Where the noise comes from.
+        person: The column that says whose a record is, where one release per person is made.
     """
 
     source: Path | Sequence[Path]
@@ -95,11 +115,12 @@ class Records:
     column: str | None
     id: str | None
     randomness: Randomness
+    person: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns to read beside the record."""
-        return tuple(dict.fromkeys((*self.keep, *filter(None, [self.id]))))
+        return tuple(dict.fromkeys((*self.keep, *filter(None, [self.id, self.person]))))
 
     @property
     def pictures(self) -> bool:
@@ -140,7 +161,7 @@ def apply(
     """
     folder, out, options = Path(folder), Path(out), options or ApplyOptions()
     release = Runnable.load(folder)
-    _check_kept(release, keep)
+    check_kept(keep, release.private)
     graph = read_graph(folder)
     run = session(graph, threads=1)
     files, pictures = _find_files(inputs, keep, column, options)
@@ -151,12 +172,20 @@ def apply(
         column,
         options.id,
         _randomness(release, options, seed),
+        _person_column(pictures or files[0], options),
+    )
+    refuse_if(
+        records.person is not None and spread is not None,
+        "One release per person is made on one machine: leave out --ray.",
     )
     target = out if out.suffix == ".parquet" else out / "released.parquet"
     undo = writable_folder(target.parent)
     try:
         with replacing(target) as temporary, bar("releasing", records.total, progress) as tick:
-            if spread is None:
+            if records.person is not None:
+                chunks = _chunks(release.schema, records)
+                parts = iter([_per_person(release, run, chunks, records, options)])
+            elif spread is None:
                 parts = tables(release, run, _chunks(release.schema, records), records)
             else:
                 parts = spread(folder, release.schema, records)
@@ -172,6 +201,37 @@ def apply(
     return target
 
 
+def _per_person(
+    release: Runnable, run: Any, chunks: Iterator[Chunk], records: Records, options: ApplyOptions
+) -> pa.Table:
+    return person_table(
+        release,
+        run,
+        chunks,
+        records.randomness,
+        str(records.person),
+        records.keep,
+        options.records,
+        at_once(release.schema),
+    )
+
+
+def _person_column(source: Path | Sequence[Path], options: ApplyOptions) -> str | None:
+    """The column that says whose a record is, where one release per person is asked for."""
+    if options.per == "record":
+        return None
+    if not isinstance(source, Path):
+        raise PrivetError("--per person needs a file with a column that says whose a picture is.")
+    first = next(frames_of(source, 1), None)
+    names = [] if first is None else list(map(str, first.columns))
+    column = options.person or next((name for name in PEOPLE if name in names), None)
+    if column is None:
+        raise PrivetError(
+            f"Say which column of {source.name} tells whose a record is: --person COLUMN."
+        )
+    return column
+
+
 def _randomness(release: Runnable, options: ApplyOptions, seed: int | None) -> Randomness:
     if seed is not None:
         return Seeded(seed)
@@ -182,8 +242,9 @@ def _randomness(release: Runnable, options: ApplyOptions, seed: int | None) -> R
     return KeyedNoise(noise_key(campaign), graph, campaign)
 
 
-def _check_kept(release: Runnable, keep: Sequence[str]) -> None:
-    forbidden = set(keep) & set(release.private)
+def check_kept(keep: Sequence[str], private: Sequence[str]) -> None:
+    """PrivetError where a column can never be written beside released records."""
+    forbidden = set(keep) & set(private)
     if forbidden:
         raise PrivetError(
             f"'{min(forbidden)}' is what the release hides; it cannot be written beside it."
@@ -280,13 +341,14 @@ def _about(
     release: Runnable, records: Records, options: ApplyOptions, seed: int | None
 ) -> dict[str, Any]:
     """What is written into the file about it: of which release, and what leaves."""
-    is_linked = bool({*PEOPLE, *filter(None, [options.id])} & set(records.keep))
+    names = {*PEOPLE, *filter(None, [options.id, options.person])}
+    is_linked = bool(names & set(records.keep))
     links: list[Link] = ["person"] if is_linked else []
     links += ["order"] if options.ordered else []
     leaves = WhatLeaves(
         form="record" if release.card.get("form") == "record" else "code",
         kept=tuple(records.keep),
-        records=None if links else 1,
+        records=1 if options.per == "person" or not links else None,
         linked_by=tuple(links),
     )
     if release.noise is None:
@@ -294,7 +356,9 @@ def _about(
     else:
         noise = "seed" if seed is not None else "fresh" if options.fresh else "keyed"
     card = {key: release.card.get(key) for key in ("method", "private", "sha256")}
-    return {**card, "shape": list(release.shape), "noise": noise, "leaves": asdict(leaves)}
+    per = {"per": options.per, "records": options.records} if options.per == "person" else {}
+    about = {**card, "shape": list(release.shape), "noise": noise, **per}
+    return {**about, "leaves": asdict(leaves)}
 
 
 def _ticked(parts: Iterable[pa.Table], tick: Callable[[int], object]) -> Iterator[pa.Table]:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from privet.core.errors import PrivetError
+from privet.core.json_values import read
 from privet.data.dataset import Array, Dataset
 from privet.data.schema import (
     Column,
@@ -35,6 +36,7 @@ from privet.data.schema import (
 from privet.data.schema_file import Layout
 from privet.data.tables import read_parquet
 from privet.data.vector_columns import depth
+from privet.evidence.what_leaves import WhatLeaves
 from privet.release.foreign_texts import holds_texts, released_texts
 from privet.release.noise import Noise
 from privet.release.release import Release
@@ -412,3 +414,15 @@ def released_columns(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return {name: schema.field(name).type for name in names}, (
         about if isinstance(about, dict) else {}
     )
+
+
+def what_leaves(path: Path) -> WhatLeaves | None:
+    """What leaves with the records of a file that `privet apply` wrote, as the file says it; None
+    of another file."""
+    _, about = released_columns(path)
+    if "leaves" not in about:
+        return None
+    try:
+        return cast(WhatLeaves, read(WhatLeaves, about["leaves"], "leaves"))
+    except (ValueError, KeyError, TypeError) as error:
+        raise PrivetError(f"{path.name} says what leaves in words of its own: {error}.") from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +169,7 @@ def _table(folder: CampaignFolder, rows: list[Row]) -> Any:
         "shape": manifest.expect.shape,
         "campaign": folder.link.campaign,
         "sha256": {"graph": manifest.release.graph},
+        "leaves": asdict(manifest.leaves),
     }
     return pa.table(columns).replace_schema_metadata({"privet": json.dumps(about)})
 

@@ -28,6 +28,7 @@ from pydantic import (
 )
 
 from privet.core.errors import PrivetError
+from privet.evidence.what_leaves import WhatLeaves
 from privet.exchange.protocol.seal import is_signed
 
 ID = r"^[0-9a-f]{32}$"
@@ -180,6 +181,17 @@ class Manifest(_Frozen):
         if {"z", "person", "submission", "received"} & set(names):
             raise ValueError("a label must not be called z, person, submission or received")
         return self
+
+    @property
+    def leaves(self) -> WhatLeaves:
+        """What leaves with a record: the labels asked for, and that it is of the same person as
+        others in this campaign. Noise is a function of the participant's key and the record, so
+        that sharing it again shows nothing new."""
+        return WhatLeaves(
+            asked=tuple(label.name for label in self.labels),
+            records=self.records_per_person,
+            linked_by=("person",) if self.records_per_person > 1 else (),
+        )
 
     def text(self) -> str:
         """What is signed."""
