@@ -17,6 +17,7 @@ import pytest
 from privet.evidence.figures import Audit, CertifiedGroup, ClassScore, Finding
 from privet.evidence.sentences import table
 from privet.exchange.participant import sentences
+from privet.reporting import sentences as words
 
 ROOT = Path(__file__).parents[2]
 NODE = shutil.which("node")
@@ -79,7 +80,10 @@ def races(readable: bool) -> Audit:
     reading = example.reading("beard", "private", {"mlp": 0.175}, {}, values, 900)
     scores = [0.62 if readable else 0.5, *[0.5] * 5]
     pairs = zip(values, scores, strict=True)
-    classes = [ClassScore(value, 900, example.figure(score, 900)) for value, score in pairs]
+    classes = [
+        ClassScore(value, 900, example.figure(score, 900), rare=value in "ef")
+        for value, score in pairs
+    ]
     return example.audit((replace(reading, classes=tuple(classes)),))
 
 
@@ -109,6 +113,8 @@ def test_the_page_says_what_python_says(page: Path, name: str) -> None:
     audit = AUDITS[name]
     in_python = sentences.hidden(audit, "beard")
     (heard,) = ask(page, ["hidden", json.loads(audit.to_json()), "beard"])
+    assert heard["large"] == words.score(audit.reading("beard"))[0]
+    assert heard["label"] == words.score(audit.reading("beard"))[1]
     in_browser = f"{heard['found']} {heard['proof']}".replace(
         "raw record it", "raw records the best"
     )

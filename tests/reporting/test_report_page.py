@@ -135,7 +135,11 @@ def test_page_is_whole_and_says_no_nonsense(case: Audit) -> None:
     for _, attrs in page.tags:
         assert not any(re.search(r"\bnan\b", value or "") for value in attrs.values())
     for reading in case.readings:
-        assert f"{reading.attribute}: {words.sentence(reading, words.records(case))}" in page.text
+        noun = words.records(case)
+        first, beside = words.sentence(reading, noun), ""
+        if reading.role == "private":
+            first, beside = words.told(reading, noun)
+        assert f"{reading.attribute}: {first}" in page.text and beside in page.text
     identifiers = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
     assert len(identifiers) == len(set(identifiers))
     assert all(attrs.get("aria-labelledby") in identifiers for attrs in page.all("section"))

@@ -302,9 +302,10 @@ CASES = {
         lambda: visible(0.61),
     ),
     "class_read": Case(
-        "a is told from the rest 62 times in 100 (between 58 and 65); guessing is right 50 times",
-        lambda: said(races(0.616, 0.5, 0.5, 0.5, 0.5, 0.5)),
-        lambda: said(races(0.51, 0.5, 0.5, 0.5, 0.5, 0.5)),
+        "The value a is told from the rest 62 times in 100 (between 58 and 65); guessing is right 50"
+        " times",
+        lambda: words.classes_sentence(races(0.616, 0.5, 0.5, 0.5, 0.5, 0.5)),
+        lambda: words.classes_sentence(races(0.51, 0.5, 0.5, 0.5, 0.5, 0.5)),
     ),
     "classes_rare": Case(
         "Too few people to judge: e (18) and f (18)",
@@ -430,6 +431,29 @@ CASES = {
         "From 2,000 to 4,000 records the strongest attacker gained nothing that could be measured.",
         lambda: curve(0.55, 0.65, 0.65),
         lambda: curve(0.55, 0.60, 0.65),
+    ),
+    "large": Case(
+        "in 100, balanced",
+        lambda: str(words.score(private())),
+        lambda: str(words.score(example.unmeasured())),
+    ),
+    "large_value": Case(
+        "in 100, balanced: a against the rest",
+        lambda: str(words.score(races(0.616, 0.5, 0.5, 0.5, 0.5, 0.5))),
+        lambda: str(words.score(races(0.51, 0.5, 0.5, 0.5, 0.5, 0.5))),
+    ),
+    "large_number": Case(
+        "% explained", lambda: str(words.score(AGE)), lambda: str(words.score(private()))
+    ),
+    "large_bound": Case(
+        "% at most, balanced",
+        lambda: str(certificate.large(bounded(), ())),
+        lambda: str(certificate.large(bounded(groups=(MARRIED,)), ())),
+    ),
+    "large_group": Case(
+        "% at most in the worst group, balanced",
+        lambda: str(certificate.large(bounded(groups=(MARRIED,)), ())),
+        lambda: str(certificate.large(bounded(groups=(CLERGY,)), ())),
     ),
     "looks": Case(
         "The test part of this data had been looked at 12 times before: choosing among what was"
@@ -803,7 +827,7 @@ def test_the_headline_is_the_worst_of_what_leaves() -> None:
     decoded = other(0.86, "rebuilt")
     pooled = other(0.9, "pooled", records=5)
     reading = replace(private(mlp=0.52), others=(kept, both, decoded, pooled))
-    assert words.score(reading) == ("86", "in 100")
+    assert words.score(reading) == ("86", "in 100, balanced")
     assert said(reading).startswith("from one rebuilt record the only attacker is right 86 times")
     without = replace(reading, others=(kept, both, pooled))
     assert said(without).startswith("from one released record with relationship and job")
@@ -832,4 +856,4 @@ def test_a_page_of_a_certificate_names_who_claims_it_and_the_worst_group() -> No
     assert "claimed by whoever ran this certification, checked by nobody else" in page
     assert page.index("married") < page.index("sales") and "clergy" in page
     assert "99 % confidence for all 12 statements together" in page
-    assert "73.5 %</b>" in page, "the number to see first is the worst certified group's"
+    assert "<b>74</b><span>% at most in the worst group, balanced</span>" in page

@@ -188,7 +188,7 @@ def test_many_values_are_counted_in_more_tries() -> None:
         "person", "private", {"network": 0.012}, {"network": 0.9}, tuple(map(str, range(300)))
     )
     assert "12 times in 1000" in words.private_sentence(person)
-    assert words.score(person) == ("12", "in 1000")
+    assert words.score(person) == ("12", "in 1000, balanced")
 
 
 def test_unmeasured_is_said_not_invented() -> None:

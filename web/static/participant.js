@@ -80,9 +80,9 @@ function describe() {
   showReceipts();
 }
 
-function headline(name, { large, of, found, proof, more }) {
+function headline(name, { large, label, found, proof, more }) {
   const score = make("div", { className: "score" });
-  if (large) score.append(make("b", {}, large), make("span", {}, `right in ${of}, balanced`));
+  if (large) score.append(make("b", {}, large), make("span", {}, label));
   const words = make("div", {}, make("p", { className: "name" }, name), make("p", {}, found), make("p", {}, proof));
   if (more) words.append(make("details", {}, make("summary", {}, "What this does not say"), make("p", {}, more)));
   return make("li", {}, score, words);

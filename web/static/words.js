@@ -43,16 +43,22 @@ function headline(reading) {
 }
 
 function seen({ source, columns }) {
-  const beside = (columns ?? []).join(", ") || "the columns kept";
+  const beside = listed(columns ?? []) || "the columns kept";
   return { rebuilt: "one rebuilt record", "kept columns": `${beside} beside the release, without it`, "released and kept": `one released record with ${beside}` }[source] ?? "one released record";
 }
 
+/** The values that are told from the rest beyond chance, the most readable first. */
+const legible = (reading) => (reading.classes ?? []).filter((one) => measured(one.score) && one.score.low > one.score.chance).sort((a, b) => b.score.value - a.score.value);
+
+/** Names with "and" before the last, at most six of them. */
+const listed = (names) => (names.length > 6 ? `${names.slice(0, 6).join(", ")} and ${names.length - 6} more` : names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names.join(""));
+
 /** What is said after the figure: that it is guessing only where every value against the rest is. */
 function besideGuessing(reading, score, of) {
-  const legible = (reading.classes ?? []).some((one) => measured(one.score) && one.score.low > one.score.chance);
+  const readable = legible(reading).length > 0;
   const judged = reading.values.length <= 2 || Boolean(reading.classes?.length);
-  if (score.low > score.chance || legible || !judged) {
-    const unknown = score.low <= score.chance && !legible ? say("classes_unknown") : "";
+  if (score.low > score.chance || readable || !judged) {
+    const unknown = score.low <= score.chance && !readable ? say("classes_unknown") : "";
     return say("guessing", { blind: soMany(times(score.chance, of)) }) + unknown;
   }
   const text = say("as_guessing", { blind: times(score.chance, of) });
@@ -61,18 +67,16 @@ function besideGuessing(reading, score, of) {
 }
 
 function singleValues(reading) {
-  if (reading.values.length <= 2) return "";
-  const legible = (reading.classes ?? []).filter((one) => measured(one.score) && one.score.low > one.score.chance);
-  return legible
-    .sort((a, b) => b.score.value - a.score.value)
-    .slice(0, 3)
-    .map(({ value, score }) => ` ${say("class_read", { value, times: soMany(times(score.value)), of: 100, low: times(score.low, 100, "down"), high: times(score.high, 100, "up") })}.`)
-    .join("");
+  const read = reading.values.length <= 2 ? [] : legible(reading).slice(0, 3);
+  const said = read.map(({ value, score }) => `${say("class_read", { value, times: soMany(times(score.value)), of: 100, low: times(score.low, 100, "down"), high: times(score.high, 100, "up") })}.`);
+  const rare = (reading.classes ?? []).filter((one) => one.rare).map((one) => `${one.value} (${one.people.toLocaleString("en")})`);
+  if (rare.length) said.push(`${say("classes_rare", { names: listed(rare) })}.`);
+  return said.join(" ");
 }
 
 function atRealFrequencies(reading, { plain }, of) {
   if (!measured(plain) || !isNumber(plain.chance) || plain.chance < 1 / reading.values.length + 0.02) return "";
-  return ` ${say("real_frequencies", { times: soMany(times(plain.value, of)), of, blind: times(plain.chance, of) })}.`;
+  return `${say("real_frequencies", { times: soMany(times(plain.value, of)), of, blind: times(plain.chance, of) })}.`;
 }
 
 /** What was found about one private attribute: the number to show large, what was measured, and what is claimed for every attacker. */
@@ -93,9 +97,14 @@ export function hidden(audit, attribute) {
   const values = reading.values.length === 2 ? "both values" : `all ${reading.values.length} values`;
   const fields = { seen: seen(worst), who, values, times: soMany(times(score.value, of)), of, low: times(score.low, of, "down"), high: times(score.high, of, "up") };
   const raw = reading.raw?.[reading.best_raw]?.score;
-  const before = measured(raw) ? ` ${say("on_raw", { noun: "record", who: "it", does: say("is_right", { times: soMany(times(raw.value, of)) }) })}.` : "";
-  const found = `${capital(say("found", fields))}${besideGuessing(reading, score, of)}.${singleValues(reading)}${atRealFrequencies(reading, worst, of)}${before}`;
-  return { large: times(score.value, of), of, found, proof, more };
+  const before = measured(raw) ? `${say("on_raw", { noun: "record", who: "it", does: say("is_right", { times: soMany(times(raw.value, of)) }) })}.` : "";
+  const together = `${capital(say("found", fields))}${besideGuessing(reading, score, of)}.`;
+  const single = singleValues(reading);
+  // Where the mean over all values is guessing and one of them is read, that one comes first.
+  const first = single && score.low <= score.chance ? legible(reading)[0] : null;
+  const found = [...(first ? [single, together] : [together, single]), atRealFrequencies(reading, worst, of), before].filter(Boolean).join(" ");
+  if (first) return { large: times(first.score.value), label: say("large_value", { of: 100, value: first.value }), found, proof, more };
+  return { large: times(score.value, of), label: say("large", { of }), found, proof, more };
 }
 
 /** All of it in one paragraph. */

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from privet.evidence.certificate.values import Certification
 from privet.evidence.certified_sentences import bound_sentence, claimed, guessed, seen, sure
 from privet.evidence.figures import Audit, Certified, CertifiedGroup, Figure, Reading
-from privet.evidence.formatting import amount, listed, measured, percent
+from privet.evidence.formatting import amount, listed, measured, percent, times_in_100
 from privet.evidence.sentences import say
 
 __all__ = ["bound_sentence", "seen", "sure"]
@@ -45,16 +45,29 @@ def variants(certificates: Sequence[Certified], attribute: str) -> list[Certifie
     ]
 
 
-def is_beaten(one: Certified, reading: Reading) -> bool:
-    """Whether an attacker on what the certificate is about did better than it allows."""
-    if one.bound is None or reading.is_number or not reading.released or one.given:
-        return False
-    scores = [reading.worst.score]
-    scores += [f.score for f in reading.others if f.source == "rebuilt"]
-    if one.records > 1:
-        pooled = [f for f in reading.others if f.source == "pooled" and f.records <= one.records]
-        scores += [f.score for f in pooled]
-    return any(measured(score) and score.low > one.bound for score in scores)
+def found_on(reading: Reading | None, one: Certified) -> Figure | None:
+    """The highest figure of an attacker who saw no more than a certificate is about."""
+    if reading is None or reading.is_number or not reading.released:
+        return None
+    scores = [reading.worst.score] if one.records == 1 and not one.given else []
+    for finding in reading.others:
+        rebuilt = finding.source == "rebuilt" and one.records == 1 and not one.given
+        pooled = finding.source == "pooled" and 1 < finding.records <= one.records
+        known = finding.source == "released and kept" and set(finding.columns) <= set(one.given)
+        if rebuilt or pooled or known:
+            scores.append(finding.score)
+    return max(filter(measured, scores), key=lambda score: score.value, default=None)
+
+
+def is_beaten(one: Certified, reading: Reading | None) -> bool:
+    """Whether an attacker who saw no more than the certificate is about did better than it
+    allows."""
+    score = found_on(reading, one)
+    return score is not None and one.bound is not None and score.low > one.bound
+
+
+def beaten_sentence(bound: float) -> str:
+    return say("beaten", bound=percent(bound, "up"))
 
 
 def headline(audit: Audit, reading: Reading, by: str = "") -> str:
@@ -65,7 +78,7 @@ def headline(audit: Audit, reading: Reading, by: str = "") -> str:
     if one is None or one.bound is None or reading.role != "private":
         return ""
     if is_beaten(one, reading):
-        return say("beaten", bound=percent(one.bound, "up"))
+        return beaten_sentence(one.bound)
     worst = worst_group_sentence([one, *variants(audit.certificates, reading.attribute)])
     return f"{worst} {bound_sentence(one, by)}".lstrip()
 
@@ -80,18 +93,6 @@ def said_of(audit: Audit, attribute: str) -> str:
     return bound_sentence(one, by)
 
 
-def found_beside(reading: Reading | None, one: Certified) -> Figure | None:
-    """The highest figure of an attacker who saw what a certificate for several records or with side
-    information is about."""
-    scores = []
-    for finding in reading.others if reading else ():
-        pooled = finding.source == "pooled" and 1 < finding.records <= one.records
-        beside = finding.source == "released and kept" and set(finding.columns) <= set(one.given)
-        if (pooled or beside) and measured(finding.score):
-            scores.append(finding.score)
-    return max(scores, key=lambda score: score.value, default=None)
-
-
 def found_in(reading: Reading | None, group: CertifiedGroup) -> Figure | None:
     """What the strongest attacker reads in a group, where that was measured."""
     groups = reading.groups if reading else ()
@@ -99,11 +100,14 @@ def found_in(reading: Reading | None, group: CertifiedGroup) -> Figure | None:
     return next(filter(measured, scores), None)
 
 
-def large(one: Certified, certificates: Sequence[Certified]) -> str:
-    """The number to set large: the bound in the worst certified group, else the bound."""
+def large(one: Certified, certificates: Sequence[Certified]) -> tuple[str, str]:
+    """The number to set large, and what it is: the bound in the worst certified group, else the
+    bound; rounded up."""
     groups = all_groups([one, *variants(certificates, one.attribute)])
     bounds = [group.bound for group in groups if group.bound is not None]
-    return percent(max([one.bound or 1.0, *bounds]), "up")
+    most = max([one.bound or 1.0, *bounds])
+    is_group = most > (one.bound or 1.0)
+    return times_in_100(most, "up"), say("large_group" if is_group else "large_bound")
 
 
 def prior_sentence(one: Certified) -> str:

@@ -185,12 +185,20 @@ def readable_classes(reading: Reading) -> list[ClassScore]:
     return sorted(scores, key=lambda c: -c.score.value)
 
 
+def single_value(reading: Reading) -> ClassScore | None:
+    """The value to set first: the most readable one, where the mean over all values is guessing."""
+    classes = readable_classes(reading)
+    if len(reading.values) <= 2 or not classes or not reading.headline.score.is_chance:
+        return None
+    return classes[0]
+
+
 def as_guessing(reading: Reading) -> bool:
     """Whether "not distinguishable from guessing" may be said: the interval of the headline reaches
     chance, and so does that of every value against the rest. Of more than two values without a
     figure for each, nobody knows."""
     figure = reading.headline.score
-    if not measured(figure) or not figure.is_chance or readable_classes(reading):
+    if not measured(figure) or not figure.is_chance or not reading.is_guessing:
         return False
     return reading.is_number or len(reading.values) <= 2 or bool(reading.classes)
 
@@ -259,11 +267,16 @@ def private_sentence(reading: Reading, noun: str = "records") -> str:
     guessing explains none;
     it misses by 7.12 on average, guessing by 9.81.
     """
+    return " ".join(filter(None, told(reading, noun)))
+
+
+def told(reading: Reading, noun: str = "records") -> tuple[str, str]:
+    """What an attacker still reads in one sentence, and what is to be known beside it."""
     if not reading.released:
-        return say("no_attacker")
+        return say("no_attacker"), ""
     figure, tried = reading.headline.score, len(reading.released)
     if not measured(figure):
-        return say("too_few")
+        return say("too_few"), ""
     who = "the only attacker" if tried == 1 else f"the best of {tried} attackers"
     what = {"seen": seen(reading.headline, noun), "who": who}
     hidden = as_guessing(reading)
@@ -276,13 +289,13 @@ def private_sentence(reading: Reading, noun: str = "records") -> str:
         text += _visible(reading)
     elif figure.is_chance and not readable_classes(reading):
         text += say("classes_unknown")
-    said = (
-        f"{text}{_miss(reading.headline)}.",
-        classes_sentence(reading),
-        _real_frequencies(reading),
-        _on_raw(reading, noun, tried),
-    )
-    return " ".join(filter(None, said))
+    text += f"{_miss(reading.headline)}."
+    classes = classes_sentence(reading)
+    if single_value(reading) is not None:
+        # The mean over all values would comfort falsely.
+        text, classes = f"{classes[0].lower()}{classes[1:]}", f"{text[0].upper()}{text[1:]}"
+    more = (classes, _real_frequencies(reading), _on_raw(reading, noun, tried))
+    return text, " ".join(filter(None, more))
 
 
 def _on_raw(reading: Reading, noun: str, tried: int) -> str:
@@ -378,10 +391,13 @@ def curve_sentence(reading: Reading) -> str:
         return ""
     before, last = points[-2], points[-1]
     fields = {"fewer": f"{before.records:,}", "more": f"{last.records:,}"}
-    if last.score.value <= before.score.high:
+    gain = reading.evidence.get("gain_of_last_doubling")
+    gained, sure = last.score.value - before.score.value, last.score.value > before.score.high
+    if gain is not None and measured(gain):
+        gained, sure = gain.value, gain.low > 0
+    if not sure:
         return say("learned_out", **fields)
-    gained = f"{100 * (last.score.value - before.score.value):.1f}"
-    return say("still_learning", points=gained, **fields)
+    return say("still_learning", points=f"{100 * gained:.1f}", **fields)
 
 
 def looks_sentence(result: Audit | Certification) -> str:
@@ -396,9 +412,16 @@ def score(reading: Reading) -> tuple[str, str] | None:
     """The one number to set large, and what it counts; None where there is none."""
     if not reading.released or not measured(figure := reading.headline.score):
         return None
+    if (one := single_value(reading)) is not None:
+        return _large(one.score.value), say("large_value", of=100, value=one.value)
     of = 100 if reading.is_number else out_of(figure.chance)
-    big = times(figure.value, of).replace("over ", ">").replace("under ", "<")
-    return (f"{big} %", "explained") if reading.is_number else (big, f"in {of}")
+    if reading.is_number:
+        return _large(figure.value), say("large_number")
+    return _large(figure.value, of), say("large", of=of)
+
+
+def _large(value: float, of: int = 100) -> str:
+    return times(value, of).replace("over ", ">").replace("under ", "<")
 
 
 def in_game_share(card: Mapping[str, Any], attribute: str) -> tuple[str, float] | None:
