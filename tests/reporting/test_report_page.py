@@ -426,7 +426,7 @@ def test_the_headline_keeps_no_worse_way_quiet() -> None:
     head = page[: page.index("Privacy against utility")]
     assert (
         "From the average of 16 releases of the same record: "
-        "right 83 times in 100 (between 81 and 85)." in head
+        "right 83 times in 100 (between 81 and 85), balanced." in head
     )
     assert "From rebuilt pictures" not in head, "it is below the headline"
     assert "Knowing only smiling is right 57 times; knowing only glasses is right 51 times." in head
@@ -504,8 +504,9 @@ def test_what_is_certified_stands_beside_what_was_found() -> None:
     head = page[: page.index("Privacy against utility")]
     assert (
         "No adversary who sees one release of one record can guess beard with a balanced accuracy "
-        "above 64.5 %; guessing blindly has 50.0 % (99 % confidence for this statement by itself; "
-        "claimed by whoever ran this audit, checked by nobody else)." in head
+        "above 64.5 % on average over people; guessing blindly has 50.0 % (99 % confidence for "
+        "this statement by itself; claimed by whoever ran this audit, checked by nobody else)."
+        in head
     ), "rounded up"
     section = page[page.index("What no adversary can beat") :]
     for said in (

@@ -121,7 +121,7 @@ def test_only_other_ways_beyond_doubt_join_the_headline() -> None:
     )
     assert words.louder(replace(example.BEARD, others=(near, far, replace(far, score=VOID)))) == [
         "From the average of 4 releases of the same record: "
-        "right 80 times in 100 (between 78 and 82)."
+        "right 80 times in 100 (between 78 and 82), balanced."
     ]
     assert words.louder(example.unmeasured()) == []
 

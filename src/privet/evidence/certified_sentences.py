@@ -64,7 +64,7 @@ def bound_sentence(one: Certified, by: str = "") -> str:
     >>> one = Certified("sex", ("f", "m"), 0.577, 0.6, (0.5, 0.5), *known, statements=3)
     >>> print(bound_sentence(one).replace("; ", ";\\n").replace(" with a", "\\nwith a"))
     No adversary who sees one release of one record can guess sex
-    with a balanced accuracy above 57.7 %;
+    with a balanced accuracy above 57.7 % on average over people;
     guessing blindly has 50.0 % (99 % confidence for all 3 statements together;
     claimed by whoever ran this, checked by nobody else).
     """

@@ -260,7 +260,7 @@ def repeated_sentence(releases: ByReleases) -> str:
     ...     for bound in (0.5, 0.7, None)
     ... )
     >>> print(repeated_sentence({1: one, 4: four, 16: many}).replace(": ", ":\\n"))
-    With several releases of the same record, each with fresh noise:
+    Balanced accuracy with several releases of the same record, each with fresh noise:
     4 releases, at most 70.0 %; 16 releases, not certified.
     """
     parts = [

@@ -123,7 +123,16 @@ class Axis:
     def written(self, most: int) -> list[tuple[float, str]]:
         """Where numbers stand, in the order of the axis, and the numbers."""
         ticks = round_numbers(self.low, self.high, most) if self.ticks is None else self.ticks
-        return [(tick, f"{tick * self.factor:.3g}") for tick in sorted(ticks, key=self.share)]
+        return [(tick, _short(tick * self.factor)) for tick in sorted(ticks, key=self.share)]
+
+
+def _short(value: float) -> str:
+    """Three digits; thousands in full.
+
+    >>> _short(0.1234), _short(12345.0)
+    ('0.123', '12,345')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 class Point(NamedTuple):

@@ -353,8 +353,9 @@ def other_sentence(finding: Finding, noun: str = "records") -> str:
 
     >>> figure = Figure(0.83, 0.8111, 0.849, 2000, 0.5)
     >>> often = Finding("mlp", "averaged", 0.8, figure, figure, None, 1.0, releases=16)
-    >>> other_sentence(often)
-    'From the average of 16 releases of the same record: right 83 times in 100 (between 81 and 85).'
+    >>> print(other_sentence(often).replace(": ", ":\\n"))
+    From the average of 16 releases of the same record:
+    right 83 times in 100 (between 81 and 85), balanced.
     """
     return say("other_way", seen=seen(finding, noun), does=right_or_explained(finding.score))
 
