@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import example_audits as example
@@ -40,6 +42,11 @@ from privet.evidence.figures import (
 )
 from privet.evidence.sentences import table
 from privet.exchange.participant.sentences import hidden, how_many
+from privet.language.model_audit import verdict as language_verdict
+from privet.language.models.dp_sgd import author_guarantee
+from privet.language.private_words.attacks import EpsilonFigures
+from privet.language.private_words.statistics import WordStatistics
+from privet.methods.dp import LaplaceBudget, accuracy_bound
 from privet.reporting import certificate, sections
 from privet.reporting import sentences as words
 from privet.reporting.markdown import summary
@@ -256,6 +263,44 @@ def visible(value: float) -> str:
 
 
 RIGHT = "right 61 times in 100 (between 60 and 62)"
+
+
+def laplace(epsilon: float) -> str:
+    budget = LaplaceBudget.of(epsilon, "value", 4, 3)
+    return budget.sentence({"sex": accuracy_bound(budget.record, 2)})
+
+
+def remembered(perplexity: float, low: float) -> str:
+    """The verdict on a plain model and one other; `low` is the lower end of how much less that
+    one remembers."""
+    plain_model, other_model = (
+        SimpleNamespace(
+            name=name,
+            perplexity=Figure(at, at, at, 9, 0.0),
+            exposure=Figure(bits, bits - 1, bits + 1, 9, 0.0),
+        )
+        for name, at, bits in (("plain", 50.0, 8.0), ("triplet", perplexity, 3.0))
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        less = Figure(5.0, low, 6.0, 9, 0.0)
+        patch.setattr(language_verdict, "exposure_below", lambda *given: less)
+        return language_verdict.verdict([plain_model, other_model])  # type: ignore[list-item]
+
+
+def stay(epsilon: float) -> str:
+    about = SimpleNamespace(epsilon=epsilon, stay=0.5, support=3.0, draws=2)
+    return WordStatistics.sentence.fget(about)  # type: ignore[attr-defined]
+
+
+def read_words(value: float) -> str:
+    found = {"sex": example.figure(value)}
+    return EpsilonFigures(8.0, found, {}, {"prior": example.figure(0.4)}, 0.5).sentence
+
+
+def first_page() -> str:
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    return " ".join(text.split())
+
 
 CASES = {
     "tries": Case("90 times in 100", lambda: undeclared(0.9), lambda: undeclared(0.5)),
@@ -761,6 +806,87 @@ CASES = {
         lambda: how_many(2, certified_audit(bounded(), bounded(records=5)), ["beard"]),
         lambda: how_many(6, certified_audit(bounded(), bounded(records=5)), ["beard"]),
     ),
+    "dp_noise": Case(
+        "Laplace noise of 1.11 times its range on each of 4 values is epsilon 0.9 for a value, and"
+        " 3 x 0.9 = 2.7 for the record, whose sensitivity is 3.",
+        lambda: laplace(0.9),
+        lambda: laplace(0.8),
+    ),
+    "dp_bound": Case(
+        "By this alone, nobody who sees one release of one record reads sex in more than 93.8 % of"
+        " balanced guesses.",
+        lambda: laplace(0.9),
+        lambda: laplace(90.0),
+    ),
+    "dp_part": Case(
+        "sex in more than 93.8 % of balanced guesses", lambda: laplace(0.9), lambda: laplace(90.0)
+    ),
+    "dp_unbounded": Case(
+        "So large an epsilon bounds no adversary: what protects here, if anything, is only what"
+        " attackers fail to do.",
+        lambda: laplace(90.0),
+        lambda: laplace(0.9),
+    ),
+    "dp_more": Case(
+        "Every further release of the same record costs as much again, and so does every further"
+        " record of the same person.",
+        lambda: laplace(0.9),
+        lambda: laplace(90.0),
+    ),
+    "lm_equal": Case(
+        "At equal perplexity (50.5 against 50.0, at most 3 % above) triplet has a mean exposure of"
+        " 3.0 [2.0, 4.0] bits against the plain model's 8.0 [7.0, 9.0]: canary by canary 5.0 bits"
+        " lower [4.0, 6.0]",
+        lambda: remembered(50.5, 4.0),
+        lambda: remembered(80.0, 4.0),
+    ),
+    "lm_less": Case(
+        ", beyond the interval. So do 1 of 1 regularised models.",
+        lambda: remembered(50.5, 4.0),
+        lambda: remembered(50.5, -1.0),
+    ),
+    "lm_no_less": Case(
+        ", which is within the interval. Of 1 models at equal perplexity none has a mean exposure"
+        " that is lower beyond the interval: at equal use, no regulariser was shown to remember"
+        " less.",
+        lambda: remembered(50.5, -1.0),
+        lambda: remembered(50.5, 4.0),
+    ),
+    "lm_none_near": Case(
+        "No regularised model has a perplexity within 3 % of the plain model's (triplet comes"
+        " closest, 60 % above): none can be compared at equal use.",
+        lambda: remembered(80.0, 4.0),
+        lambda: remembered(50.5, 4.0),
+    ),
+    "lm_author": Case(
+        "DP-SGD's epsilon of 3.00 at delta 1e-05 is about one row of tokens. Of an author as a"
+        " whole, who has up to 40 rows here, it promises nothing.",
+        lambda: author_guarantee({"epsilon": 3.0, "delta": 1e-5, "most_rows_of_an_author": 40}),
+        lambda: author_guarantee({"epsilon": 0.1, "delta": 1e-9, "most_rows_of_an_author": 2}),
+    ),
+    "words_stay": Case(
+        "At epsilon 10, 50% of words stay, and one becomes 3 in 2 draws.",
+        lambda: stay(10.0),
+        lambda: stay(12.0),
+    ),
+    "words_read": Case(
+        "epsilon 8: sex 61.0% (balanced); 50.0% of words stay, 40.0% are recovered.",
+        lambda: read_words(0.61),
+        lambda: read_words(0.72),
+    ),
+    "readme_demo": Case(
+        "A report: from one picture released by Hedge the best of 6 attackers reads beard 50 times"
+        " in 100, balanced, where guessing is right 50 times, and nobody is claimed to read it"
+        " above 64 %; hat is read 94 times",
+        lambda: first_page(),
+        lambda: render(example.full()),
+    ),
+    "readme_gap": Case(
+        "At full size, attackers trained afterwards read beard from such a release 79 times in 100"
+        " where the method's own adversary claims 50, both balanced",
+        lambda: first_page(),
+        lambda: render(example.full()),
+    ),
 }
 
 
@@ -786,7 +912,7 @@ ATTACHED = {
     "tries", "guessing", "as_guessing", "could_be", "visible", "class_read", "on_raw", "is_right",
     "nothing_hidden", "baseline", "other_way", "highest", "in_game", "in_game_alone",
     "undeclared_none", "repeated_part", "still_learning", "learned_out", "certified_tail",
-    "certified_leakage", "certified_epsilon", "gate_found",
+    "certified_leakage", "certified_epsilon", "gate_found", "dp_bound",
 }  # fmt: skip
 
 

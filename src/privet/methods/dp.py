@@ -31,6 +31,7 @@ from privet.core.errors import PrivetError
 from privet.core.progress import console
 from privet.data.dataset import Attribute
 from privet.data.schema import Schema, TableSchema
+from privet.evidence.sentences import say
 from privet.methods.method import NUMERIC, Method, Problem, at_least, choices_of, ranges_of
 from privet.nets.laplace import Laplace
 from privet.nets.record import Record
@@ -186,8 +187,10 @@ class LaplaceBudget:
         ...     print(line)
         Laplace noise of 1.11 times its range on each of 4 values is epsilon 0.9 for a value, and \
 3 x 0.9 = 2.7 for the record, whose sensitivity is 3
-        By this alone, nobody who sees one release reads sex in more than 93.8 % of balanced guesses
-        Every further release of the same record costs as much again.
+        By this alone, nobody who sees one release of one record reads sex in more than 93.8 % of \
+balanced guesses
+        Every further release of the same record costs as much again, and so does every further \
+record of the same person.
         """
         if self.per == "record":
             spent = (
@@ -200,23 +203,18 @@ class LaplaceBudget:
                 f"epsilon {self.epsilon:g} for a value, and {product} for the record, whose "
                 f"sensitivity is {self.sensitivity:,}"
             )
-        noise = (
-            f"Laplace noise of {self.scale:,.3g} times its range on each of {self.values:,} values "
-            f"is {spent}."
-        )
+        scale, values = f"{self.scale:,.3g}", f"{self.values:,}"
+        said = [say("dp_noise", scale=scale, values=values, spent=spent)]
         bounded = [
-            f"{name} in more than {math.ceil(1000 * share) / 10:g} % of balanced guesses"
+            say("dp_part", attribute=name, share=f"{math.ceil(1000 * share) / 10:g}")
             for name, share in bounds.items()
             if share < 0.999
         ]
         if bounds and not bounded:
-            return (
-                f"{noise} So large an epsilon bounds no adversary: what protects here, if "
-                "anything, is only what attackers fail to do."
-            )
+            return f"{said[0]} {say('dp_unbounded')}"
         if bounded:
-            noise += f" By this alone, nobody who sees one release reads {' or '.join(bounded)}."
-        return f"{noise} Every further release of the same record costs as much again."
+            said.append(say("dp_bound", bounds=" or ".join(bounded)))
+        return " ".join([*said, say("dp_more")])
 
 
 def accuracy_bound(epsilon: float, classes: int) -> float:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from privet.core.json_values import finite
 from privet.evidence.figures import Figure
 from privet.evidence.person_intervals import best_of
+from privet.evidence.sentences import say
 from privet.language.model_audit.findings import ModelFindings, exposure_below
 from privet.language.models.settings import Settings
 
@@ -78,31 +79,30 @@ def verdict(models: Sequence[ModelFindings]) -> str:
     near = [one for one in others if ratios[one.name] <= 1 + NEAR]
     if not near:
         closest = min(ratios, key=lambda name: ratios[name])
-        return (
-            f"No regularised model has a perplexity within {100 * NEAR:.0f} % of the plain model's "
-            f"({closest} comes closest, {100 * (ratios[closest] - 1):.0f} % above): none can be "
-            "compared at equal use."
-        )
+        above = f"{100 * (ratios[closest] - 1):.0f}"
+        return say("lm_none_near", near=f"{100 * NEAR:.0f}", closest=closest, above=above)
     # The best of several is named, so all intervals are to hold at once.
     compared = [(one, exposure_below(one, plain, best_of(len(near)))) for one in near]
     below = [(one, figure) for one, figure in compared if figure is not None]
     if not below:
         return "No sentence was planted, so nothing is known of what any model remembers."
     best, figure = max(below, key=lambda pair: pair[1].low)
-    sentence = (
-        f"At equal perplexity ({best.perplexity.value:.1f} against {plain.perplexity.value:.1f}, "
-        f"at most {100 * NEAR:.0f} % above) {best.name} has a mean exposure of "
-        f"{_bits(best.exposure)} bits against the plain model's {_bits(plain.exposure)}: canary by "
-        f"canary {figure.value:.1f} bits lower [{figure.low:.1f}, {figure.high:.1f}]"
+    sentence = say(
+        "lm_equal",
+        perplexity=f"{best.perplexity.value:.1f}",
+        plain_perplexity=f"{plain.perplexity.value:.1f}",
+        near=f"{100 * NEAR:.0f}",
+        model=best.name,
+        exposure=_bits(best.exposure),
+        plain_exposure=_bits(plain.exposure),
+        lower=f"{figure.value:.1f}",
+        low=f"{figure.low:.1f}",
+        high=f"{figure.high:.1f}",
     )
     if figure.low > 0:
         sure = sum(one.low > 0 for _, one in below)
-        return f"{sentence}, beyond the interval. So do {sure} of {len(others)} regularised models."
-    return (
-        f"{sentence}, which is within the interval. Of {len(near)} models at equal perplexity none "
-        "has a mean exposure that is lower beyond the interval: at equal use, no regulariser was "
-        "shown to remember less."
-    )
+        return sentence + say("lm_less", sure=sure, others=len(others))
+    return sentence + say("lm_no_less", near=len(near))
 
 
 def _bits(figure: Figure | None) -> str:

@@ -30,6 +30,7 @@ from privet.core.errors import PrivetError, missing_extra, refuse_if
 from privet.core.progress import bar
 from privet.data.dataset import Array
 from privet.data.schema import PAD
+from privet.evidence.sentences import say
 from privet.language.models.networks import LanguageModel, losses, perplexity
 from privet.language.models.settings import PrivacyBudget
 from privet.train import checkpoint
@@ -52,10 +53,12 @@ def author_guarantee(spent: dict[str, Any]) -> str:
     rows = spent["most_rows_of_an_author"]
     epsilon, delta = for_rows(spent["epsilon"], spent["delta"], rows)
     promise = "nothing" if delta >= 1 else f"epsilon {epsilon:.3g} at delta {delta:.2g}"
-    return (
-        f"DP-SGD's epsilon of {spent['epsilon']:.2f} at delta {spent['delta']:.1g} is about one "
-        f"row of tokens. Of an author as a whole, who has up to {rows} rows here, it promises "
-        f"{promise}."
+    return say(
+        "lm_author",
+        epsilon=f"{spent['epsilon']:.2f}",
+        delta=f"{spent['delta']:.1g}",
+        rows=rows,
+        promise=promise,
     )
 
 

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from privet.data.dataset import Array, Dataset
 from privet.evidence.figures import Figure, Rebuilt
+from privet.evidence.sentences import say
 from privet.language.mean_figure import mean_figure
 from privet.language.private_words.mechanism import PrivateWords
 from privet.language.private_words.priors import Bigrams, LSTMPrior, batches_by_length
@@ -69,9 +70,12 @@ class EpsilonFigures:
         figures = {**self.private, **self.utility}.items()
         read = ", ".join(f"{name} {figure.value:.1%}" for name, figure in figures)
         best = max((figure.value for figure in self.recovered.values()), default=float("nan"))
-        return (
-            f"epsilon {self.epsilon:g}: {read}; {self.stays:.1%} of words stay, {best:.1%} are "
-            "recovered."
+        return say(
+            "words_read",
+            epsilon=f"{self.epsilon:g}",
+            read=read,
+            stays=f"{self.stays:.1%}",
+            recovered=f"{best:.1%}",
         )
 
 

@@ -22,6 +22,7 @@ import torch
 from privet.core.errors import refuse_if
 from privet.data.dataset import Array
 from privet.data.word_vectors import Vocabulary
+from privet.evidence.sentences import say
 from privet.language.private_words.mechanism import PrivateWords, check_epsilon, unit_noise
 from privet.nets.device import pick
 
@@ -61,9 +62,12 @@ class WordStatistics:
 
     @property
     def sentence(self) -> str:
-        return (
-            f"At epsilon {self.epsilon:.4g}, {self.stay:.0%} of words stay, and one becomes "
-            f"{self.support:.0f} in {self.draws} draws."
+        return say(
+            "words_stay",
+            epsilon=f"{self.epsilon:.4g}",
+            stay=f"{self.stay:.0%}",
+            support=f"{self.support:.0f}",
+            draws=self.draws,
         )
 
     def stay_at(self, epsilons: Array) -> Array:
