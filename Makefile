@@ -12,8 +12,8 @@ BIN := .venv/bin
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo install test test-system lint format environment web docs wheel wheel-check \
-  bench bench-check mutants clean
+.PHONY: help demo install test test-system lint format environment web docs tutorials wheel \
+  wheel-check bench bench-check mutants clean
 
 help:
 	@echo "make demo         set up .venv, run the whole story on built-in data, name the report"
@@ -24,6 +24,7 @@ help:
 	@echo "make lint         ruff, mypy, import-linter and the tables of docs"
 	@echo "make format       let ruff put the code in shape"
 	@echo "make docs         build the site with the API reference in out/site; a broken link fails"
+	@echo "make tutorials    run the notebooks in docs/tutorials"
 	@echo "make web          build the exchange's pages into the package (needs npm)"
 	@echo "make wheel        build a wheel with these pages in dist"
 	@echo "make wheel-check  install it into empty environments; run demo, serve, share, apply there"
@@ -85,6 +86,11 @@ environment: .venv/.installed-dev
 
 web: web/node_modules/.installed .venv/.installed
 	@$(BIN)/python web/build.py
+
+# Notebooks are small; each is run whole, in a process of its own.
+tutorials: .venv/.installed-dev
+	@echo "== Running the tutorials"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --nbmake --nbmake-timeout=600 docs/tutorials
 
 docs: .venv/.installed-dev
 	@echo "== mkdocs: the site, in out/site"

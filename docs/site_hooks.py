@@ -1,4 +1,5 @@
-"""What `make docs` adds to mkdocs: the API reference, the repository's own pages, and two checks.
+"""What `make docs` adds to mkdocs: the API reference, the repository's own pages, the
+tutorials, and two checks.
 
 The reference has a page for every room of the package that a public name comes from. Links to files
 outside of docs/ become plain names in the site, and fail where there is no such file. A page that
@@ -7,6 +8,7 @@ loads something from another host fails too.
 
 from __future__ import annotations
 
+import json
 import logging
 import posixpath
 import re
@@ -34,12 +36,26 @@ def on_files(files: Files, config: Any) -> Files:
     rooms = _public()
     pages = {f"api/{room}.md": _room(room, names) for room, names in rooms.items()}
     pages["api/index.md"] = _index(rooms)
+    for notebook in sorted((ROOT / "docs" / "tutorials").glob("*.ipynb")):
+        pages[f"tutorials/{notebook.stem}.md"] = _notebook(notebook)
     for name, target in OWN.items():
         pages[target] = (ROOT / name).read_text(encoding="utf-8")
     pages["favicon.svg"] = (ROOT / "web" / "static" / "leaf.svg").read_text(encoding="utf-8")
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     return files
+
+
+def _notebook(path: Path) -> str:
+    """A notebook as Markdown: its texts, and its cells of code."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    parts = [
+        text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```"
+        for cell in cells
+        if (text := "".join(cell["source"]))
+    ]
+    parts.append(f"*This page is the notebook `docs/tutorials/{path.name}`; CI runs it.*")
+    return "\n\n".join(parts) + "\n"
 
 
 def on_config(config: Any) -> Any:
