@@ -15,10 +15,20 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from privet.auditing.gate import Check, gate
+from privet.auditing.signatures import make_key, sign
 from privet.cli import main as cli
 from privet.core.errors import PrivetError
 from privet.evidence.certificate.values import Certification
-from privet.evidence.figures import VERSION, Audit, Certified, Figure, Finding, Reading
+from privet.evidence.figures import (
+    VERSION,
+    Audit,
+    Certified,
+    CertifiedGroup,
+    Figure,
+    Finding,
+    Reading,
+)
+from privet.evidence.what_leaves import WhatLeaves
 
 SHARES = st.floats(0, 1)
 INTERVALS = st.tuples(SHARES, SHARES, SHARES).map(sorted)
@@ -318,7 +328,7 @@ def certified(bound: float | None, attribute: str = "beard", releases: int = 1) 
 
 
 @unhurried
-@given(SHARES, SHARES)
+@given(st.floats(0.55, 1), SHARES)
 def test_a_certified_bound_is_held(bound: float, limit: float) -> None:
     (one,) = check(
         replace(audit(BEARD), certificates=(certified(bound), certified(1.0, releases=4))),
@@ -335,7 +345,7 @@ def test_what_is_not_certified_never_passes() -> None:
     for found, why in (
         ((certified(None),), "adds no noise"),
         ((), "no certificate"),
-        ((certified(0.5, releases=4),), "no certificate"),
+        ((replace(certified(0.6), given=("hat",)),), "no certificate"),
     ):
         (one,) = check(replace(audit(BEARD), certificates=found), {}, {}, {"beard": 1.0})
         assert not one.ok and "not certified" in one.line and why in one.line
@@ -353,6 +363,125 @@ def test_wrong_words_about_certificates(name: str, limit: float, said: str) -> N
     task = reading("smiling", "utility", figure(0.8, 0.85, 0.9))
     with pytest.raises(PrivetError, match=said):
         check(replace(audit(BEARD, task), certificates=(certified(0.55),)), {}, {}, {name: limit})
+
+
+# Doubts: a certificate that does not speak of all that leaves, or that something speaks against.
+
+
+def doubted(found: Audit, **rest: Any) -> str:
+    """What the gate says of a certificate that any limit allows, and that it must not pass."""
+    (one,) = gate(found, max_certified={"beard": 1.0}, **rest)
+    assert not one.ok
+    return one.line
+
+
+def with_certificates(*found: Certified, leaves: WhatLeaves | None = None) -> Audit:
+    return replace(audit(BEARD), certificates=found, leaves=leaves or WhatLeaves())
+
+
+def test_an_attacker_above_the_certificate_fails() -> None:
+    """BEARD is read at 57 with the lower end at 55."""
+    assert gate(with_certificates(certified(0.55)), max_certified={"beard": 1.0})[0].ok
+    assert "an attacker reads 57.0" in doubted(with_certificates(certified(0.549)))
+
+
+def test_people_who_may_not_be_new_fail() -> None:
+    note = "The release was learned on other data (elsewhere): this holds only if ..."
+    other = with_certificates(replace(certified(0.6), note=note))
+    assert "nobody checked" in doubted(other)
+    assert gate(other, max_certified={"beard": 0.6}, new_people=True)[0].ok
+
+
+def test_records_that_were_left_out_fail() -> None:
+    note = "12 records of 9 people contradict most of their person's labels and were left out."
+    assert "left out" in doubted(with_certificates(replace(certified(0.6), note=note)))
+
+
+@pytest.mark.parametrize(
+    "leaves,said",
+    [
+        (WhatLeaves(records=None), "nothing limits how many records"),
+        (WhatLeaves(records=6), "of 6 records of a person"),
+        (WhatLeaves(releases=5), "5 releases of each"),
+        (WhatLeaves(records=5, releases=4), "of 5 records of a person and 4 releases"),
+        (WhatLeaves(kept=("hat",)), "with hat beside it"),
+        (WhatLeaves(kept=("hat",), asked=("job",)), "with hat and job beside it"),
+        (WhatLeaves(kept=("job",), records=5), "together"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else repr(value),
+)
+def test_more_leaves_than_was_certified(leaves: WhatLeaves, said: str) -> None:
+    many = [certified(0.6), certified(0.7, releases=4), replace(certified(0.8), records=5)]
+    assert said in doubted(with_certificates(*many, leaves=leaves))
+
+
+def test_what_leaves_decides_which_bound_is_held() -> None:
+    group = CertifiedGroup("job", "clerk", 0.9, 0.8, 0.1, (50, 50))
+    small = CertifiedGroup("job", "nurse", None, NAN, NAN, (5, 5), "too few people")
+    many = [
+        certified(0.6),
+        certified(0.7, releases=4),
+        replace(certified(0.65), records=2),
+        replace(certified(0.8), records=5),
+        replace(certified(0.5), records=5, per="person"),
+        replace(certified(0.5), weighing="records"),
+        replace(certified(0.75), given=("job",), groups=(group, small)),
+    ]
+    for leaves, most in (
+        (WhatLeaves(), 0.6),
+        (WhatLeaves(releases=3), 0.7),
+        (WhatLeaves(records=2), 0.65),
+        (WhatLeaves(records=4), 0.8),
+        (WhatLeaves(kept=("job",)), 0.9),
+    ):
+        held = with_certificates(*many, leaves=leaves)
+        ok = [gate(held, max_certified={"beard": most + x})[0].ok for x in (-1e-9, 0)]
+        assert ok == [False, True], leaves
+
+
+def test_columns_that_were_not_judged_fail() -> None:
+    beside = replace(audit(BEARD), leaves=WhatLeaves(kept=("hat",)))
+    (one,) = gate(beside, max_accuracy={"beard": 1.0})
+    assert not one.ok and "not measured with hat beside it" in one.line
+    hat = Finding(
+        "trees",
+        "released and kept",
+        0.8,
+        figure(0.78, 0.8, 0.82),
+        figure(0.9, 0.9, 0.9),
+        None,
+        1.0,
+        columns=("hat",),
+    )
+    judged = replace(beside, readings=(replace(BEARD, others=(hat,)),))
+    ok = [gate(judged, max_accuracy={"beard": limit})[0].ok for limit in (0.6, 0.81, 0.82)]
+    assert ok == [False, False, True]
+
+
+def test_a_certificate_beside_an_audit_is_of_the_same_release_and_data() -> None:
+    release, data = {"private": ["beard"], "sha256": {"graph": "g"}}, {"fingerprint": "f"}
+    own = replace(audit(BEARD), release=release, data=data)
+    beside = Certification(release, data, (certified(0.6),), 0.0)
+    assert gate(own, certificate=beside, max_certified={"beard": 0.6})[0].ok
+    other_data = replace(beside, data={"fingerprint": "other"})
+    assert "other data than the audit" in doubted(own, certificate=other_data)
+    other_release = replace(beside, release={"private": ["beard"], "sha256": {"graph": "h"}})
+    assert "another release" in doubted(own, certificate=other_release)
+    assert "above" in doubted(own, certificate=replace(beside, certificates=(certified(0.5),)))
+
+
+def test_signed_asks_for_a_signature_that_is_right(tmp_path: Path) -> None:
+    value = Certification({"private": ["beard"]}, {}, (certified(0.6),), 0.0)
+    limit = {"max_certified": {"beard": 0.7}, "signed": True}
+    first, second = gate(value, **limit)
+    assert not first.ok and "not signed" in first.line and second.ok
+    make_key(tmp_path / "key")
+    signed = sign(value, tmp_path / "key", "Ada")
+    signed.save(tmp_path / "certificate.json")
+    assert all(check.ok for check in gate(tmp_path, **limit))
+    text = (tmp_path / "certificate.json").read_text()
+    (tmp_path / "certificate.json").write_text(text.replace("0.6,", "0.55,", 1))
+    assert "changed since" in gate(tmp_path, **limit)[0].line
 
 
 def test_a_certificate_is_held_as_a_value_a_file_or_a_folder(tmp_path: Path) -> None:

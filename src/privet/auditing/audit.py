@@ -218,7 +218,11 @@ class _Audit:
             self._fairness(models, raw_from),
             information,
             certificates(
-                self.release, self.data, private=self.private, device=self.device, seed=self.seed
+                self.release,
+                self.data,
+                private=self.private,
+                given=[name for name in self.utility if self.declared[name].is_class],
+                seed=self.seed,
             ),
             checks=serious(
                 check_data(

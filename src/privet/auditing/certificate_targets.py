@@ -11,6 +11,7 @@ import numpy as np
 from privet.core.errors import PrivetError
 from privet.data.dataset import Array, Dataset
 from privet.evidence.certificate.classes import binned, jointly, quantile_edges
+from privet.evidence.certificate.side_information import SideInformation
 
 # A number is guessed as one of so many ranges, equally frequent among the *attack* people.
 RANGES = 4
@@ -32,6 +33,18 @@ class GuessTarget(NamedTuple):
     values: tuple[str, ...]
     labels: Array
     note: str = ""
+
+
+class GivenAttributes(NamedTuple):
+    """What is known beside a release.
+
+    Parameters:
+        names: The attributes, known all at once.
+        known: Their values, per record.
+    """
+
+    names: tuple[str, ...]
+    known: SideInformation
 
 
 def guess_targets(
@@ -59,6 +72,37 @@ def guess_targets(
         note = " ".join(target.note for target in targets if target.note)
         targets.append(GuessTarget(" and ".join(names), values, own, note))
     return targets
+
+
+def side_information(data: Dataset, part: str, words: Sequence[str]) -> list[GivenAttributes]:
+    """What may be known about the people of a part beside a release: each word is an attribute, or
+    several at once with + between them; a number is known by ranges.
+
+    >>> import privet
+    >>> people = privet.load("toy:gaussian")
+    >>> [side.names for side in side_information(people, "test", ["u", "u"])]
+    [('u',)]
+    """
+    sides = []
+    for word in dict.fromkeys(words):
+        together = word not in data.attributes and "+" in word
+        names = tuple(w.strip() for w in word.split("+")) if together else (word,)
+        known = [_side(data, part, name) for name in names]
+        sides.append(
+            GivenAttributes(names, SideInformation.jointly(known) if together else known[0])
+        )
+    return sides
+
+
+def _side(data: Dataset, part: str, word: str) -> SideInformation:
+    attribute = data.attribute(word)
+    if attribute.is_class:
+        return SideInformation(word, attribute.values, data.part(part).labels[word])
+    if attribute.kind != "number" or not len(data.part("attack")):
+        instead = "choose another, or give it bins in a --schema file"
+        raise PrivetError(f"'{word}' is a {attribute.kind} and cannot be given: {instead}.")
+    ranges = _in_ranges(data, part, word)
+    return SideInformation(word, ranges.values, ranges.labels)
 
 
 def _in_ranges(data: Dataset, part: str, name: str) -> GuessTarget:

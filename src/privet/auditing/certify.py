@@ -28,8 +28,14 @@ from privet.adversaries.linear import Logistic
 from privet.adversaries.released import released_parts
 from privet.adversaries.trees import Boosting
 from privet.auditing.attribute_attack import AttackTarget, run_adversary
-from privet.auditing.certificate_targets import GuessTarget, guess_targets, people_per_value
-from privet.auditing.certified_codes import certified_codes, graph_of
+from privet.auditing.certificate_page import Page, certify_page, headline_confidence
+from privet.auditing.certificate_targets import (
+    GuessTarget,
+    guess_targets,
+    people_per_value,
+    side_information,
+)
+from privet.auditing.certified_codes import CertifiedCodes, certified_codes, graph_of
 from privet.core.errors import PrivetError
 from privet.core.progress import bar
 from privet.data.dataset import PARTS, Array, Dataset
@@ -50,6 +56,8 @@ from privet.release.release import Release
 CONFIDENCE = 0.99
 # Releases of the same record that an adversary may have collected.
 RELEASES = (1, 4, 16)
+# Records of a person that an adversary may have.
+RECORDS = (2, 5)
 # Noise levels of the curve: of Gaussian noise as multiples of the release's own, and of symbols.
 FACTORS = tuple(2 ** (half / 2) for half in range(-4, 5))
 FLIPS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9)
@@ -144,42 +152,50 @@ def certificates(
     data: Dataset,
     *,
     private: Sequence[str] = (),
+    given: Sequence[str] = (),
     confidence: float = CONFIDENCE,
     releases: Sequence[int] = RELEASES,
+    records: Sequence[int] = RECORDS,
     device: str | torch.device = "auto",
     seed: int = 0,
 ) -> tuple[Certified, ...]:
-    """A certificate per private attribute and, where there are several, one for all of them at
-    once, from the *test* people.
+    """Every statement about the *test* people: of each private attribute the bound for one record
+    first, then the others; where there are several, also for all of them guessed at once.
 
     Parameters:
         release: What is certified.
         data: Its *test* people must be new to the release.
         private: What is guessed; what the release hides where it is not given.
-        confidence: Each certificate holds with this confidence by itself.
+        given: What an adversary may know beside the release: attributes, each by itself; several at
+            once with + between them.
+        confidence: How sure all statements are at once.
         releases: How many releases of the same record an adversary sees; a certificate for each.
-        device: Where codes are computed.
+        records: How many records of a person an adversary sees; a certificate for each.
+        device: Where a network would run. The graph, which is what is certified, runs on the
+            processor.
         seed: Of the Monte Carlo integral.
     """
     _check_share("confidence", confidence)
-    why, test = why_not_certifiable(release), data.part("test")
-    targets = guess_targets(data, "test", list(private) or release.private)
-    coded = None
-    if not why and release.noise is not None:
-        inputs = release.schema.inputs(test)
-        coded = certified_codes(graph_of(release), release.noise.shape, inputs)
-    if coded is None or coded.shape is None or coded.reason:
-        why = why if coded is None else coded.reason
-        return tuple(_refused(t, confidence, _dimensions(release), why) for t in targets)
-    codes, size, scale = coded.values, coded.shape.symbols, coded.shape.scale
-    notes, found = (_other_data(release, data), _alphabet_note(size, scale)), []
-    symbols: dict[str, Any] = {"d": size, "flip": scale} if size else {}
-    for target in targets:
-        note = " ".join(note for note in (target.note, *notes) if note)
-        for k in releases:
-            one = _certificate(size, codes, scale, target, test.people, confidence, seed, k)
-            found.append(Certified(**{**vars(one), **symbols, "note": note}))
-    return tuple(found)
+    names = list(private) or release.private
+    targets, test = guess_targets(data, "test", names), data.part("test")
+    sides = side_information(data, "test", given)
+    coded = _codes(release, test)
+    if coded.reason:
+        return tuple(_refused(t, confidence, _dimensions(release), coded.reason) for t in targets)
+    assert coded.shape is not None, "what is not known was refused"
+    notes = (_other_data(release, data), _alphabet_note(coded.shape.symbols, coded.shape.scale))
+    noted = [t._replace(note=" ".join(note for note in (t.note, *notes) if note)) for t in targets]
+    page = Page(coded, test.people, noted, len(names), sides, releases, records, seed)
+    return certify_page(page, confidence)
+
+
+def _codes(release: Release, test: Dataset) -> CertifiedCodes:
+    """The codes of these records by the release's graph, or why there are none."""
+    why = why_not_certifiable(release)
+    if why or release.noise is None:
+        return CertifiedCodes(np.empty((0, 0)), None, "", why)
+    inputs = release.schema.inputs(test)
+    return certified_codes(graph_of(release), release.noise.shape, inputs)
 
 
 def _certificate(
@@ -223,6 +239,7 @@ def choose_noise_scale(
         [],
     )
     on_test = guess_targets(data, "test", release.private, joint=False)
+    confidence = headline_confidence(confidence, len(on_test))
     on_select = guess_targets(data, "select", release.private, joint=False)
     for guessed, later in zip(on_select, on_test, strict=True):
         blind = 1 / max(len(guessed.values), 1)
@@ -267,6 +284,7 @@ def certify(
     data: Dataset,
     utility: Sequence[str] = (),
     *,
+    given: Sequence[str] = (),
     confidence: float = CONFIDENCE,
     target: float | None = None,
     curve: bool = False,
@@ -284,7 +302,9 @@ def certify(
         release: What is certified.
         data: Its *select* and *test* people must be new to the release.
         utility: Tasks, for the curve.
-        confidence: Each certificate holds with this confidence by itself.
+        given: What an adversary may know beside the release, as for `certificates`; the tasks that
+            are classes where it is left out.
+        confidence: How sure all statements are at once; each point of the curve is by itself.
         target: A bound to choose the noise for, on *select*.
         curve: Whether to compute bounds and task scores at other noise scales too.
         device: cpu, cuda or auto.
@@ -300,11 +320,14 @@ def certify(
     """
     started, where = time.monotonic(), pick(device)
     _check_certifiable(release, data, utility, confidence, target)
+    given = given or [name for name in utility if data.attribute(name).is_class]
     shared: dict[str, Any] = {"confidence": confidence, "device": where, "seed": seed}
     if target is not None:
-        release = with_noise_scale(release, choose_noise_scale(release, data, target, **shared))
+        scale = choose_noise_scale(release, data, target, **shared)
+        release = with_noise_scale(release, scale)
         release.graph = graph_of(release)
-    found, steps = certificates(release, data, **shared), tuple[Step, ...]()
+    found = certificates(release, data, given=given, confidence=confidence, seed=seed)
+    steps = tuple[Step, ...]()
     if curve and not why_not_certifiable(release):
         steps = noise_curve(release, data, utility, progress=progress, **shared)
     keys = ("method", "title", "settings", "private", "data", "sha256")

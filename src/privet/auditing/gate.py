@@ -1,18 +1,23 @@
 """An audit or a certificate held against limits, for pipelines: a figure passes only if the unlucky
-end of its interval does."""
+end of its interval does, and a certificate only if it speaks of all that leaves and nothing speaks
+against it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from privet.auditing.signatures import check_signature, fingerprint, read_document
 from privet.core.errors import PrivetError, unknown
 from privet.evidence.certificate.values import Certification
 from privet.evidence.certified_sentences import sure
-from privet.evidence.figures import Audit, Role
+from privet.evidence.figures import Audit, Certified, Figure, Reading, Role
 from privet.evidence.formatting import UNKNOWN, between, measured, percent
 from privet.evidence.sentences import say
+from privet.evidence.what_leaves import WhatLeaves
 
 # Which option sets the limit of an attribute in that role.
 OPTIONS: dict[Role, str] = {
@@ -44,18 +49,40 @@ class Check:
         return f"{'ok' if self.ok else 'FAILED':6}  {self.attribute}: {self.found}; {self.rule}"
 
 
+@dataclass(frozen=True)
+class _Held:
+    """What is held against limits.
+
+    Parameters:
+        audit: The audit; of a certificate alone one that has nothing else.
+        certificates: Those of the audit, or of the certificate beside it.
+        doubts: Why none of these certificates is to be relied on.
+        new_people: Whether the user says that people of other data are new to the release.
+    """
+
+    audit: Audit
+    certificates: tuple[Certified, ...]
+    doubts: tuple[str, ...] = ()
+    new_people: bool = False
+
+
 def gate(
     found: Audit | Certification | str | Path,
     *,
     max_accuracy: Mapping[str, float] | None = None,
     min_utility: Mapping[str, float] | None = None,
     max_certified: Mapping[str, float] | None = None,
+    certificate: Certification | str | Path | None = None,
+    new_people: bool = False,
+    signed: bool = False,
 ) -> list[Check]:
     """Hold an audit or a certificate against limits, each a share between 0 and 1.
 
     The score of an attribute is that of the strongest adversary on one release of a record, or of
     the best model of a task; averages of several releases are not held. Of classes it is the
-    balanced accuracy, of a number the share of variance explained.
+    balanced accuracy, of a number the share of variance explained. Where columns leave beside the
+    released numbers, what is read with them is held too. A certificate passes only if it speaks of
+    all that leaves, and nothing speaks against it.
 
     Parameters:
         found: An audit or a certificate; or its file, or the folder that holds it.
@@ -64,6 +91,11 @@ def gate(
         min_utility: Of tasks, the least that the lower end of the score's interval must be.
         max_certified: Of private attributes, the most that the certified bound on every adversary
             may be.
+        certificate: A certificate to hold instead of the audit's own; it must be of the same
+            release and the same data.
+        new_people: Rely on certificates from other data than the release was learned on: you know
+            that these people are not in it.
+        signed: Whether what is held must be signed, by whomever; `privet verify` says by whom.
 
     >>> import privet
     >>> from privet.adversaries.linear import Logistic
@@ -74,11 +106,19 @@ def gate(
     >>> [check.ok for check in gate(audit, max_accuracy={"u": 0.9}, max_certified={"u": 0.5})]
     [True, False]
     """
-    audit = _as_audit(found)
-    checks = [_check(audit, "--max-accuracy", *limit) for limit in (max_accuracy or {}).items()]
-    checks += [_check_certified(audit, *limit) for limit in (max_certified or {}).items()]
+    document = _document(found)
+    audit = _as_audit(document)
+    certificates, doubts = audit.certificates, list[str]()
+    if certificate is not None:
+        beside = _document(certificate)
+        certificates, doubts = beside.certificates, _not_the_same(audit, beside)
+    held = _Held(audit, certificates, tuple(doubts), new_people)
+    checks = [_check_signed(one) for one in ([found, certificate] if signed else []) if one]
+    limited = len(checks)
+    checks += [_check(audit, "--max-accuracy", *limit) for limit in (max_accuracy or {}).items()]
+    checks += [_check_certified(held, *limit) for limit in (max_certified or {}).items()]
     checks += [_check(audit, "--min-utility", *limit) for limit in (min_utility or {}).items()]
-    if not checks:
+    if len(checks) == limited:
         raise PrivetError(
             "A gate without a limit holds nothing back: give --max-accuracy A=0.60, "
             "--max-certified A=0.60 or --min-utility C=0.85."
@@ -86,21 +126,64 @@ def gate(
     return checks
 
 
-def _as_audit(found: Audit | Certification | str | Path) -> Audit:
-    """The audit itself or in a file; a certificate is an audit that has certificates only."""
+def _path(found: str | Path) -> Path:
+    """The file of an audit or a certificate, or that in a folder."""
+    path = Path(found)
+    if path.is_dir():
+        names = [n for n in ("audit.json", "certificate.json") if (path / n).exists()]
+        path = path / (names or ["audit.json"])[0]
+    return path
+
+
+def _document(found: Audit | Certification | str | Path) -> Audit | Certification:
+    """The audit or the certificate itself, or in a file."""
+    if isinstance(found, Audit | Certification):
+        return found
+    path = _path(found)
+    return Certification.load(path) if path.name == "certificate.json" else Audit.load(path)
+
+
+def _as_audit(found: Audit | Certification) -> Audit:
+    """A certificate is an audit that has certificates only."""
     if isinstance(found, Audit):
         return found
-    if not isinstance(found, Certification):
-        path = Path(found)
-        if path.is_dir():
-            names = [n for n in ("audit.json", "certificate.json") if (path / n).exists()]
-            path = path / (names or ["audit.json"])[0]
-        if path.name != "certificate.json":
-            return Audit.load(path)
-        found = Certification.load(path)
     return Audit(
         found.release, found.data, "none", (), (), found.seconds, certificates=found.certificates
     )
+
+
+def _not_the_same(audit: Audit, certificate: Audit | Certification) -> list[str]:
+    """Why a certificate is not about what an audit is about."""
+    doubts = []
+    graphs = [_graph(one.release) for one in (audit, certificate)]
+    if graphs[0] != graphs[1] or graphs[0] is None:
+        doubts.append("it is of another release than the audit")
+    data = [one.data.get("fingerprint") for one in (audit, certificate)]
+    if data[0] != data[1] or data[0] is None:
+        doubts.append("it is on other data than the audit")
+    return doubts
+
+
+def _graph(release: Mapping[str, Any]) -> str | None:
+    hashes = release.get("sha256")
+    return hashes.get("graph") if isinstance(hashes, dict) else None
+
+
+def _check_signed(found: Audit | Certification | str | Path) -> Check:
+    rule = "it must be signed"
+    document = (
+        json.loads(found.to_json())
+        if isinstance(found, Audit | Certification)
+        else read_document(_path(found))
+    )
+    what = "certificate" if "battery" not in document else "audit"
+    signature, right = check_signature(document)
+    if signature is None:
+        return Check(what, False, "not signed", rule)
+    by = f"signed as {signature.auditor}, key {fingerprint(signature.key)}"
+    if not right:
+        return Check(what, False, f"{by}, but it was changed since", rule)
+    return Check(what, True, by, rule)
 
 
 def parse_limits(option: str, words: Sequence[str] | None) -> dict[str, float]:
@@ -137,10 +220,11 @@ def _check_limit(option: str, attribute: str, limit: float) -> None:
         )
 
 
-def _check_certified(audit: Audit, attribute: str, limit: float) -> Check:
+def _check_certified(held: _Held, attribute: str, limit: float) -> Check:
     _check_limit("--max-certified", attribute, limit)
-    certificates = {c.attribute: c for c in audit.certificates if c.releases == 1}
-    names = {*certificates, *(r.attribute for r in (*audit.private, *audit.undeclared))}
+    audit = held.audit
+    names = {c.attribute for c in held.certificates}
+    names |= {r.attribute for r in (*audit.private, *audit.undeclared)}
     if attribute in {r.attribute for r in audit.utility}:
         raise PrivetError(
             f"'{attribute}' is a task, not a private attribute in this audit: --min-utility is the "
@@ -148,18 +232,112 @@ def _check_certified(audit: Audit, attribute: str, limit: float) -> Check:
         )
     if attribute not in names:
         raise unknown("private attribute", attribute, names)
-    one = certificates.get(attribute)
+    one, missing = certificate_for(held.certificates, attribute, audit.leaves)
+    rule = f"it may be at most {limit * 100:g}"
     if one is None or one.bound is None:
-        why = "the audit holds no certificate of it" if one is None else one.reason
+        why = missing if one is None else one.reason
         rule = f"it must be, at {limit * 100:g} or below"
         return Check(attribute, False, f"not certified ({why})", rule)
+    bound = highest_bound(one)
     found = say(
         "gate_certified",
-        bound=percent(one.bound, "up"),
+        bound=percent(bound, "up"),
         sure=sure(one),
         people=f"{sum(one.people):,}",
     )
-    return Check(attribute, one.bound <= limit, found, f"it may be at most {limit * 100:g}")
+    doubts = [*held.doubts, *_doubts(held, one)]
+    if doubts:
+        found = f"{found}, but {'; '.join(doubts)}"
+    return Check(attribute, bound <= limit and not doubts, found, rule)
+
+
+def certificate_for(
+    certificates: Sequence[Certified], attribute: str, leaves: WhatLeaves
+) -> tuple[Certified | None, str]:
+    """The certificate that speaks of everything that leaves, and what is missing where there is
+    none."""
+    own = [c for c in certificates if c.attribute == attribute and c.weighing == "people"]
+    if not own:
+        return None, "the audit holds no certificate of it"
+    several = leaves.records != 1 or leaves.releases != 1
+    if leaves.columns and several:
+        return None, "nothing certifies columns kept beside several records or releases together"
+    if leaves.columns:
+        named = [c for c in own if {*c.given} == {*leaves.columns}]
+        said = f"with {' and '.join(leaves.columns)} beside it"
+    elif leaves.records is None:
+        return None, "nothing limits how many records of a person leave"
+    else:
+        named = _for_records([c for c in own if not c.given and c.per == "record"], leaves)
+        said = f"of {leaves.records} records of a person and {leaves.releases} releases of each"
+        if not several:
+            said = "of one release of one record"
+    if not named:
+        return None, f"there is no certificate of it {said}"
+    return max(named, key=lambda c: 2.0 if c.bound is None else c.bound), ""
+
+
+def _for_records(certificates: Sequence[Certified], leaves: WhatLeaves) -> list[Certified]:
+    """Those for so many releases, and for so many records of a person or fewer: a certificate for
+    five records is about people who have five, and others have fewer."""
+    enough = [
+        c
+        for c in certificates
+        if c.records >= (leaves.records or 1) and c.releases >= leaves.releases
+    ]
+    if not enough:
+        return []
+    most = min(enough, key=lambda c: (c.records, c.releases))
+    return [c for c in certificates if c.records <= most.records and c.releases == most.releases]
+
+
+def highest_bound(one: Certified) -> float:
+    """The bound; with something given, the highest of it and of every group's."""
+    return max([one.bound or 0.0, *(g.bound for g in one.groups if g.bound is not None)])
+
+
+def _doubts(held: _Held, one: Certified) -> list[str]:
+    """Why a certificate is not to be relied on, each as the end of a sentence."""
+    doubts = []
+    if "learned on other data" in one.note and not held.new_people:
+        doubts.append("nobody checked that its people are new to the release, or say --new-people")
+    if "were left out" in one.note:
+        doubts.append("records that contradict each other were left out of it")
+    readings = [r for r in held.audit.private if r.attribute == one.attribute and not r.is_number]
+    seen = {"released", "rebuilt"} | ({"pooled"} if one.records > 1 else set())
+    seen |= {"kept columns", "released and kept"} if one.given else set()
+    beaten = [
+        finding.score
+        for reading in readings
+        for finding in (*reading.released, *reading.others)
+        if finding.source in seen
+        and finding.records <= one.records
+        and {*finding.columns} <= {*one.given}
+        and measured(finding.score)
+        and finding.score.low > highest_bound(one)
+    ]
+    if beaten:
+        most = max(beaten, key=lambda score: score.low)
+        doubts.append(f"an attacker reads {percent(most.value)} ({between(most)}), which is above")
+    return doubts
+
+
+def _with_columns(reading: Reading, columns: Sequence[str], alone: Figure | None) -> Figure | None:
+    """The highest of what is read from released numbers, from these columns beside them, and from
+    both; None where the columns were not judged with them."""
+    seen = [
+        finding.score
+        for finding in reading.others
+        if finding.source in ("released and kept", "kept columns")
+        and {*finding.columns} == {*columns}
+    ]
+    together = any(
+        finding.source == "released and kept" and {*finding.columns} == {*columns}
+        for finding in reading.others
+    )
+    if not together or alone is None:
+        return None
+    return max([alone, *seen], key=lambda score: score.high)
 
 
 def _check(audit: Audit, option: str, attribute: str, limit: float) -> Check:
@@ -181,6 +359,8 @@ def _check(audit: Audit, option: str, attribute: str, limit: float) -> Check:
         )
     figure = reading.worst.score if 0 <= reading.best < len(reading.released) else None
     ok, found, is_task = False, UNKNOWN, reading.role == "utility"
+    if not is_task and audit.leaves.columns:
+        figure = _with_columns(reading, audit.leaves.columns, figure)
     if figure is not None and measured(figure):
         found = say(
             "gate_found",
@@ -191,6 +371,8 @@ def _check(audit: Audit, option: str, attribute: str, limit: float) -> Check:
         # The value too: a file edited by hand may hold an end on the wrong side of it.
         least, most = min(figure.value, figure.low), max(figure.value, figure.high)
         ok = least >= limit if is_task else most <= limit
+    if not is_task and audit.leaves.columns and figure is None:
+        found = f"{UNKNOWN} with {' and '.join(audit.leaves.columns)} beside it"
     end = "lower end must be at least" if is_task else "upper end may be at most"
     measure = "share of variance explained" if reading.is_number else "balanced accuracy"
     return Check(attribute, ok, f"{measure} {found}", f"the {end} {limit * 100:g}")

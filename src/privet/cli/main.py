@@ -424,6 +424,18 @@ def gate(
             help="Most balanced accuracy any adversary can have, certified; repeatable",
         ),
     ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(help="certificate.json to hold instead of the audit's own certificates"),
+    ] = None,
+    new_people: Annotated[
+        bool,
+        typer.Option(
+            "--new-people",
+            help="Rely on certificates from other data: you know that its people are new",
+        ),
+    ] = False,
+    signed: Annotated[bool, typer.Option("--signed", help="What is held must be signed")] = False,
 ) -> None:
     """Hold an audit against limits, for pipelines: exit code 0 if all hold, 1 if any fails, 2 for a
     wrong word."""
@@ -435,6 +447,9 @@ def gate(
         max_accuracy=parse_limits("--max-accuracy", max_accuracy),
         min_utility=parse_limits("--min-utility", min_utility),
         max_certified=parse_limits("--max-certified", max_certified),
+        certificate=certificate,
+        new_people=new_people,
+        signed=signed,
     )
     for one in checks:
         out.print(one.line, markup=False)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, cast
 from privet.core.errors import PrivetError
 from privet.core.files import write_text
 from privet.core.json_values import as_json, read
+from privet.evidence.signature import Signature
 from privet.evidence.what_leaves import WhatLeaves
 
 # Version of the layout of audit.json.
@@ -453,6 +454,17 @@ class Certified:
         """Balanced accuracy of guessing without the release."""
         return 1 / max(len(self.values), 1)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is about one record, every person weighing the same, and an adversary who
+        knows nothing else; seen once or several times."""
+        return (
+            self.records == 1
+            and self.per == "record"
+            and self.weighing == "people"
+            and not self.given
+        )
+
 
 @dataclass(frozen=True)
 class Audit:
@@ -473,6 +485,7 @@ class Audit:
         leaves: What leaves with each record, as it was attacked.
         checks: What is wrong with the data, in plain sentences: to be read before any figure.
         looks: How often *test* of this data had been looked at before, where that is known.
+        signature: Who signed it, where somebody did.
     """
 
     release: dict[str, Any]
@@ -491,6 +504,7 @@ class Audit:
     leaves: WhatLeaves = field(default_factory=WhatLeaves)
     checks: tuple[str, ...] = ()
     looks: int | None = None
+    signature: Signature | None = None
 
     # For notebooks; reporting/notebook.py has them, since this room knows numbers only.
     to_frame: ClassVar[Callable[[Audit], Any]]

@@ -29,7 +29,7 @@ def by_attribute(certificates: Sequence[Certified]) -> dict[str, ByReleases]:
     of a person and nothing known beside it; those with a word on one release."""
     attributes: dict[str, ByReleases] = {}
     for one in certificates:
-        if one.records == 1 and not one.given:
+        if one.is_plain:
             attributes.setdefault(one.attribute, {}).setdefault(one.releases, one)
     return {name: releases for name, releases in attributes.items() if 1 in releases}
 

@@ -87,7 +87,8 @@ class Row:
         """What no adversary can beat that sees one release, by the audit's certificate, at once
         with all bounds of the comparison, or by the card's epsilon; None: nothing is."""
         certificates = () if self.audit is None else self.audit.certificates
-        own = [c for c in certificates if (c.attribute, c.releases) == (attribute, 1)][:1]
+        plain = [c for c in certificates if c.is_plain and c.releases == 1]
+        own = [c for c in plain if c.attribute == attribute][:1]
         bounds = [shared_bound(certificate, self.bounds_at_once) for certificate in own]
         claim = self.card.get("certificate")
         if isinstance(claim, Mapping) and claim.get("kind") == "local-dp":

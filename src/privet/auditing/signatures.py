@@ -1,0 +1,178 @@
+"""Audits and certificates signed by a named auditor's key.
+
+Signed is the file's content as canonical JSON (keys sorted, no spaces), with the auditor's name,
+public key and time in it and the signature itself left empty, so that no field can be changed
+unnoticed. Ed25519, by PyNaCl.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import os
+import secrets
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from privet.core.errors import PrivetError
+from privet.core.json_values import read
+from privet.evidence.certificate.values import Certification
+from privet.evidence.figures import Audit
+from privet.evidence.signature import Signature
+
+Signed = TypeVar("Signed", Audit, Certification)
+
+
+def make_key(path: str | Path) -> str:
+    """Write a new secret key to a file that only its owner may read; returns its fingerprint, which
+    the auditor makes known."""
+    signing = _nacl().SigningKey.generate()
+    _write_secret(Path(path), to_base64(bytes(signing)) + "\n")
+    return fingerprint(to_base64(bytes(signing.verify_key)))
+
+
+def sign(what: Signed, key: str | Path, auditor: str) -> Signed:
+    """The same audit or certificate, signed with the secret key of a file.
+
+    Parameters:
+        what: An audit or a certificate; a signature that it has is replaced.
+        key: The file of a key, as `make_key` writes it.
+        auditor: The name to sign with.
+    """
+    if not auditor.strip():
+        raise PrivetError("Say who signs: --auditor NAME.")
+    signing = _nacl().SigningKey(_read_secret(Path(key)))
+    public = to_base64(bytes(signing.verify_key))
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    unsigned = replace(what, signature=Signature(auditor.strip(), public, now))
+    value = signing.sign(_content(json.loads(unsigned.to_json()))).signature
+    return replace(what, signature=Signature(auditor.strip(), public, now, to_base64(value)))
+
+
+def read_document(path: str | Path) -> dict[str, Any]:
+    """A JSON file as it is signed: one that names a field twice is refused, since another reader
+    might take the other one."""
+    try:
+        document = json.loads(
+            Path(path).read_text(encoding="utf-8"), object_pairs_hook=_without_repeats
+        )
+    except OSError as error:
+        raise PrivetError(f"Cannot read {path}: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
+        raise PrivetError(f"{path} is not a file that Privet wrote: {error}.") from None
+    if not isinstance(document, dict):
+        raise PrivetError(f"{path} is not an audit or a certificate.")
+    return document
+
+
+def check_signature(document: dict[str, Any]) -> tuple[Signature | None, bool]:
+    """The signature of a document, None where it has none, and whether it is that of its content.
+
+    Parameters:
+        document: An audit or a certificate, as `read_document` gives it.
+    """
+    if document.get("signature") is None:
+        return None, False
+    try:
+        signature: Signature = read(Signature, document["signature"], "signature")
+        key = _nacl().VerifyKey(_key(signature.key))
+        value = from_base64(signature.value)
+    except (TypeError, ValueError):
+        return None, False
+    try:
+        key.verify(_content(document), value)
+    except Exception:  # BadSignatureError, or a signature of another length
+        return signature, False
+    return signature, True
+
+
+def fingerprint(public: str) -> str:
+    """What people compare: SHA-256 of a public key, the first half, in groups of four.
+
+    >>> fingerprint(to_base64(bytes(32)))
+    '6668 7aad f862 bd77 6c8f c18b 8e9f 8e20'
+    """
+    digest = hashlib.sha256(from_base64(public)).hexdigest()[:32]
+    return " ".join(digest[i : i + 4] for i in range(0, 32, 4))
+
+
+def to_base64(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def from_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("not base64url") from None
+
+
+def _content(document: dict[str, Any]) -> bytes:
+    """Everything that is signed."""
+    unsigned = {**document, "signature": {**document["signature"], "value": ""}}
+    text = json.dumps(unsigned, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode()
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    named = dict(pairs)
+    if len(named) != len(pairs):
+        raise ValueError("a field is named twice")
+    return named
+
+
+def _key(text: str) -> bytes:
+    key = from_base64(text)
+    if len(key) != 32:
+        raise ValueError("a key has 32 bytes")
+    return key
+
+
+def _nacl() -> Any:
+    try:
+        from nacl import signing
+    except ModuleNotFoundError:
+        raise PrivetError(
+            "Signing and checking signatures needs PyNaCl: pip install 'privet[participant]'."
+        ) from None
+    return signing
+
+
+def _write_secret(path: Path, text: str) -> None:
+    """A file that only its owner may read, whole or not at all; what is there already stays."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, path)  # unlike a rename, fails where there is a file
+    except FileExistsError:
+        raise PrivetError(
+            f"{path} is there already and may hold a key: it is not overwritten. Choose another "
+            "place."
+        ) from None
+    except OSError as error:
+        raise PrivetError(f"Cannot write {path}: {error.strerror}.") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _read_secret(path: Path) -> bytes:
+    try:
+        if path.stat().st_mode & 0o077:
+            raise PrivetError(
+                f"Others may read {path}, which holds a secret key: make it yours alone with  "
+                f"chmod 600 {path}."
+            )
+        return _key(path.read_text(encoding="utf-8").strip())
+    except OSError as error:
+        raise PrivetError(f"Cannot read the key {path}: {error.strerror}.") from None
+    except ValueError:
+        raise PrivetError(f"{path} is no key: make one with  privet auditor-key.") from None
