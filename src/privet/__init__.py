@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from privet.commands.certify import certify
     from privet.commands.compare import compare
     from privet.commands.learn import learn
+    from privet.commands.verify import verify
     from privet.core.errors import PrivetError
     from privet.data.dataset import Attribute, Dataset
     from privet.data.show import show
@@ -75,6 +76,7 @@ _HOME = {
     "BATTERIES": "privet.auditing.batteries",
     "certify": "privet.commands.certify",
     "Certification": "privet.evidence.certificate.values",
+    "verify": "privet.commands.verify",
     "gate": "privet.auditing.gate",
     "report": "privet.reporting.page",
     "compare": "privet.commands.compare",
@@ -122,6 +124,7 @@ __all__ = [
     "BATTERIES",
     "certify",
     "Certification",
+    "verify",
     "gate",
     "report",
     "compare",

@@ -581,7 +581,9 @@ def test_new_people_all_count(release_folder: Path, strangers: Path) -> None:
         load(str(strangers))
     told = run("certify", release_folder, "--data", strangers, "--new-people", "--device", "cpu")
     assert told.exit_code == 0, told.output
-    found = commands.certify(release_folder, strangers, new_people=True, device="cpu")
+    found = commands.certify(
+        release_folder, strangers, scope=commands.Scope(new_people=True), device="cpu"
+    )
     assert sum(one(found.certificates).people) == 900
     assert "learned on other data" in one(found.certificates).note
 

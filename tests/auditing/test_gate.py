@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from privet.auditing.gate import Check, gate
-from privet.auditing.signatures import make_key, sign
+from privet.auditing.signatures import Signer, make_key, sign
 from privet.cli import main as cli
 from privet.core.errors import PrivetError
 from privet.evidence.certificate.values import Certification
@@ -476,7 +476,7 @@ def test_signed_asks_for_a_signature_that_is_right(tmp_path: Path) -> None:
     first, second = gate(value, **limit)
     assert not first.ok and "not signed" in first.line and second.ok
     make_key(tmp_path / "key")
-    signed = sign(value, tmp_path / "key", "Ada")
+    signed = sign(value, Signer(tmp_path / "key", "Ada"))
     signed.save(tmp_path / "certificate.json")
     assert all(check.ok for check in gate(tmp_path, **limit))
     text = (tmp_path / "certificate.json").read_text()

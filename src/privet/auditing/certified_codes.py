@@ -4,6 +4,7 @@ the weights it was exported from."""
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from privet.core.errors import PrivetError
-from privet.data.dataset import Array
+from privet.data.dataset import PARTS, Array, Dataset
 from privet.evidence.certificate import gaussian
 from privet.release.graph import export
 from privet.release.graph_shape import NoisyGraph, graph_codes, read_shape
 from privet.release.release import Release
+
+# Records that are hashed at once.
+BATCH = 1024
 
 
 @dataclass(frozen=True)
@@ -61,3 +65,53 @@ def certified_codes(graph: bytes, noise: Sequence[int | None], inputs: Any) -> C
             "cannot be certified from a sample"
         )
     return CertifiedCodes(codes, shape, digest, reason)
+
+
+def about_release(release: Release) -> dict[str, Any]:
+    """What a certificate says of a release: from its card, and the hashes of what runs."""
+    keys = ("method", "title", "settings", "private", "data", "sha256")
+    card = {key: release.card.get(key) for key in keys}
+    if release.graph is None:
+        return card
+    digest = hashlib.sha256(release.graph).hexdigest()
+    hashes = card["sha256"] if isinstance(card["sha256"], dict) else {}
+    runs = {
+        "graph": digest,
+        "input": release.schema.to_json(),
+        "noise": None if release.noise is None else release.noise.to_json(),
+    }
+    text = json.dumps(runs, sort_keys=True, separators=(",", ":"))
+    return card | {
+        "sha256": {**hashes, "graph": digest},
+        "runs": hashlib.sha256(text.encode()).hexdigest(),
+    }
+
+
+def about_data(release: Release, data: Dataset) -> dict[str, Any]:
+    """What a certificate says of its data: whose it is, and a hash that commits to the test records
+    as the release takes them, to their people and to their private labels."""
+    test = data.part("test")
+    content = hashlib.sha256()
+    inputs = release.schema.inputs(test)
+    for start in range(0, len(inputs), BATCH):
+        content.update(np.ascontiguousarray(inputs[start : start + BATCH]).tobytes())
+    people = np.unique(test.people, return_inverse=True)[1]
+    content.update(people.astype("<i8").tobytes())
+    for name in release.private:
+        attribute = data.attribute(name)
+        content.update(json.dumps([name, attribute.kind, *attribute.values]).encode())
+        content.update(np.ascontiguousarray(test.labels[name]).tobytes())
+    return {
+        "name": data.name,
+        "modality": data.modality,
+        "fingerprint": data.fingerprint,
+        "test": content.hexdigest(),
+        "records": len(test),
+        "people": int(people.max(initial=-1)) + 1,
+        "new_people": all_new(data),
+    }
+
+
+def all_new(data: Dataset) -> bool:
+    """Whether everybody is in *test*, as people are who are new to a release."""
+    return bool((data.part_of == PARTS.index("test")).all())

@@ -35,7 +35,14 @@ from privet.auditing.certificate_targets import (
     people_per_value,
     side_information,
 )
-from privet.auditing.certified_codes import CertifiedCodes, certified_codes, graph_of
+from privet.auditing.certified_codes import (
+    CertifiedCodes,
+    about_data,
+    about_release,
+    all_new,
+    certified_codes,
+    graph_of,
+)
 from privet.core.errors import PrivetError
 from privet.core.progress import bar
 from privet.data.dataset import PARTS, Array, Dataset
@@ -285,6 +292,7 @@ def certify(
     utility: Sequence[str] = (),
     *,
     given: Sequence[str] = (),
+    records: Sequence[int] = RECORDS,
     confidence: float = CONFIDENCE,
     target: float | None = None,
     curve: bool = False,
@@ -304,6 +312,7 @@ def certify(
         utility: Tasks, for the curve.
         given: What an adversary may know beside the release, as for `certificates`; the tasks that
             are classes where it is left out.
+        records: How many records of a person an adversary sees; a certificate for each.
         confidence: How sure all statements are at once; each point of the curve is by itself.
         target: A bound to choose the noise for, on *select*.
         curve: Whether to compute bounds and task scores at other noise scales too.
@@ -320,20 +329,26 @@ def certify(
     """
     started, where = time.monotonic(), pick(device)
     _check_certifiable(release, data, utility, confidence, target)
-    given = given or [name for name in utility if data.attribute(name).is_class]
+    given = list(given) or [name for name in utility if data.attribute(name).is_class]
+    options: dict[str, Any] = {
+        "given": given,
+        "releases": [*RELEASES],
+        "records": [*records],
+        "seed": seed,
+    }
     shared: dict[str, Any] = {"confidence": confidence, "device": where, "seed": seed}
     if target is not None:
         scale = choose_noise_scale(release, data, target, **shared)
         release = with_noise_scale(release, scale)
-        release.graph = graph_of(release)
-    found = certificates(release, data, given=given, confidence=confidence, seed=seed)
+    if not why_not_certifiable(release) and release.graph is None:
+        release = replace(release, graph=graph_of(release))
+    found = certificates(release, data, confidence=confidence, **options)
     steps = tuple[Step, ...]()
     if curve and not why_not_certifiable(release):
         steps = noise_curve(release, data, utility, progress=progress, **shared)
-    keys = ("method", "title", "settings", "private", "data", "sha256")
-    card = {key: release.card.get(key) for key in keys}
-    about = {"name": data.name, "modality": data.modality, "fingerprint": data.fingerprint}
-    result = Certification(card, about, found, round(time.monotonic() - started, 1), target, steps)
+    seconds = round(time.monotonic() - started, 1)
+    about = about_release(release), about_data(release, data)
+    result = Certification(*about, found, seconds, target, steps, options=options)
     if target is not None:
         without = replace(result, curve=(), release={"private": []})
         release.card["certificate"] = {"met": result.met, **json.loads(without.to_json())}
@@ -363,11 +378,6 @@ def _check_certifiable(
     data.require_records("attack", "select", "test")
     data.require_labels(release.private, "private", "attack")
     data.require_labels(utility, "utility", "attack")
-
-
-def all_new(data: Dataset) -> bool:
-    """Whether everybody is in *test*, as people are who are new to a release."""
-    return bool((data.part_of == PARTS.index("test")).all())
 
 
 def _check_new(

@@ -16,7 +16,7 @@ import secrets
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from privet.core.errors import PrivetError
 from privet.core.json_values import read
@@ -35,22 +35,35 @@ def make_key(path: str | Path) -> str:
     return fingerprint(to_base64(bytes(signing.verify_key)))
 
 
-def sign(what: Signed, key: str | Path, auditor: str) -> Signed:
-    """The same audit or certificate, signed with the secret key of a file.
+class Signer(NamedTuple):
+    """Who signs.
 
     Parameters:
-        what: An audit or a certificate; a signature that it has is replaced.
-        key: The file of a key, as `make_key` writes it.
+        key: The file of a secret key, as `make_key` writes it.
         auditor: The name to sign with.
     """
-    if not auditor.strip():
-        raise PrivetError("Say who signs: --auditor NAME.")
-    signing = _nacl().SigningKey(_read_secret(Path(key)))
+
+    key: str | Path
+    auditor: str
+
+    def check(self) -> None:
+        """PrivetError where nothing could be signed: to be asked before long work."""
+        if not self.auditor.strip():
+            raise PrivetError("Say who signs: --auditor NAME.")
+        _nacl()
+        _read_secret(Path(self.key))
+
+
+def sign(what: Signed, signer: Signer) -> Signed:
+    """The same audit or certificate, signed; a signature that it has is replaced."""
+    signer.check()
+    auditor = signer.auditor.strip()
+    signing = _nacl().SigningKey(_read_secret(Path(signer.key)))
     public = to_base64(bytes(signing.verify_key))
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    unsigned = replace(what, signature=Signature(auditor.strip(), public, now))
+    unsigned = replace(what, signature=Signature(auditor, public, now))
     value = signing.sign(_content(json.loads(unsigned.to_json()))).signature
-    return replace(what, signature=Signature(auditor.strip(), public, now, to_base64(value)))
+    return replace(what, signature=Signature(auditor, public, now, to_base64(value)))
 
 
 def read_document(path: str | Path) -> dict[str, Any]:

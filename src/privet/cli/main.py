@@ -323,7 +323,8 @@ def audit(
 @app.command(
     epilog=(
         "Examples:  privet certify hedge --data portraits    "
-        "privet certify hedge --data portraits --target 0.58 --utility smiling --out hedge58"
+        "privet certify hedge --data portraits --target 0.58 --utility smiling --out hedge58    "
+        "privet certify hedge --data new.parquet --new-people --sign key --auditor Ada --out c"
     )
 )
 def certify(
@@ -337,7 +338,7 @@ def certify(
     folder: Annotated[
         Path | None, typer.Option("--out", help="Folder for certificate.json and certificate.html")
     ] = None,
-    confidence: Annotated[float, typer.Option(help="How sure each bound shall be")] = 0.99,
+    confidence: Annotated[float, typer.Option(help="How sure all bounds shall be at once")] = 0.99,
     target: Annotated[
         float | None,
         typer.Option(help="Choose the smallest noise for this bound; the release goes to --out"),
@@ -349,13 +350,29 @@ def certify(
         bool,
         typer.Option("--new-people", help="All people of --data are new to the release: use all"),
     ] = False,
+    given: Annotated[
+        str,
+        typer.Option(
+            help="Known beside the release: attributes with commas, a+b at once; else the tasks"
+        ),
+    ] = "",
+    records: Annotated[
+        str, typer.Option(help="Records of a person that are seen, with commas")
+    ] = "2,5",
+    sign: Annotated[
+        Path | None, typer.Option(metavar="KEYFILE", help="Sign with this key of an auditor")
+    ] = None,
+    auditor: Annotated[str, typer.Option(help="Name to sign with")] = "",
     schema: SchemaFile = None,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
     """Say what no adversary can beat, whatever its design: a bound, from people the release has not
     seen."""
+    from privet.auditing.signatures import Signer
+    from privet.commands.certify import Scope
     from privet.commands.certify import certify as run
+    from privet.core.settings import read_numbers
     from privet.reporting.certificate import (
         by_attribute,
         condition_sentences,
@@ -373,7 +390,8 @@ def certify(
         target=target,
         out=folder,
         schema=schema,
-        new_people=new_people,
+        scope=Scope(given, read_numbers("--records", records), new_people),
+        sign=None if sign is None else Signer(sign, auditor),
         seed=seed,
         device=device,
         command=command_line(),
@@ -391,6 +409,65 @@ def certify(
         out.print(target_sentence(found), markup=False)
     if folder is not None:
         out.print(f"The page:  {folder / 'certificate.html'}", markup=False)
+
+
+@app.command(
+    epilog=(
+        "Examples:  privet verify certificate.json hedge    "
+        "privet verify certificate.json hedge --data people.parquet --signed"
+    )
+)
+def verify(
+    document: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CERTIFICATE", help="certificate.json, audit.json, or the folder that holds it"
+        ),
+    ],
+    release: Annotated[Path, typer.Argument(help="Folder of the release it shall be about")],
+    data: Annotated[
+        str | None,
+        typer.Option("--data", help="The data it was made on: every bound is computed again"),
+    ] = None,
+    signed: Annotated[bool, typer.Option("--signed", help="It must be signed")] = False,
+    key: Annotated[
+        str, typer.Option(help="Fingerprint of the key that it must be signed with")
+    ] = "",
+    schema: SchemaFile = None,
+) -> None:
+    """Check a certificate or an audit: is it about this release, who signed it, and do its bounds
+    come out again? Exit code 0 if it holds, 1 if not, 2 for a mistake."""
+    from privet.commands.verify import verify as run
+
+    result = run(document, release, data, schema=schema, signed=signed, key=key)
+    for line in result.lines:
+        out.print(line, markup=False)
+    if not result.ok:
+        raise typer.Exit(1)
+
+
+@app.command("auditor-key", epilog="Example:  privet auditor-key ada.key")
+def auditor_key(
+    file: Annotated[Path, typer.Argument(help="Where to write the secret key; yours alone")],
+) -> None:
+    """Make a key to sign audits and certificates with, and say its fingerprint."""
+    from privet.commands.verify import make_key
+
+    out.print(f"Make this fingerprint known:  {make_key(file)}", markup=False)
+
+
+@app.command(epilog="Example:  privet sign hedge-audit --key ada.key --auditor 'Ada Lovelace'")
+def sign(
+    document: Annotated[
+        Path, typer.Argument(help="audit.json, certificate.json, or the folder that holds it")
+    ],
+    key: Annotated[Path, typer.Option(help="File of the key, as  privet auditor-key  writes it")],
+    auditor: Annotated[str, typer.Option(help="Name to sign with")],
+) -> None:
+    """Sign an audit or a certificate, so that no field of it can be changed unnoticed."""
+    from privet.commands.verify import sign as run
+
+    out.print(f"Signed:  {run(document, key, auditor)}", markup=False)
 
 
 @app.command(

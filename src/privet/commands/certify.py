@@ -6,9 +6,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
+from privet.auditing.certify import RECORDS, refuse_known
 from privet.auditing.certify import certify as certified
-from privet.auditing.certify import refuse_known
+from privet.auditing.signatures import Signer
+from privet.auditing.signatures import sign as signed
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder, write_text
 from privet.core.settings import names
@@ -21,6 +24,22 @@ from privet.release.release import Release
 from privet.reporting.page import render_certificate
 
 
+class Scope(NamedTuple):
+    """Of whom the bounds of a certificate are, and what an adversary may know and see.
+
+    Parameters:
+        given: What is known beside the release: attributes, each by itself, several at once with +
+            between them; the tasks where it is left out.
+        records: How many records of a person are seen; a bound for each.
+        new_people: All people of the data are new to the release, and all are certified on; a split
+            column is not looked at.
+    """
+
+    given: str | Iterable[str] = ()
+    records: tuple[int, ...] = RECORDS
+    new_people: bool = False
+
+
 def certify(
     release: str | Path | Release,
     data: str | Path | Dataset,
@@ -30,7 +49,8 @@ def certify(
     target: float | None = None,
     out: str | Path | None = None,
     schema: str | Path | None = None,
-    new_people: bool = False,
+    scope: Scope | None = None,
+    sign: Signer | None = None,
     seed: int = 0,
     device: str = "auto",
     command: str | None = None,
@@ -42,13 +62,13 @@ def certify(
         releases one of a few symbols.
     data: what `privet.load` takes, or a Dataset.
     utility: tasks to draw beside the bound, at other noise levels too; needs `out`.
-    confidence: how sure each bound shall be.
+    confidence: how sure all bounds shall be at once.
     target: choose the smallest noise for this bound; the release with that noise is written to
         `out`, the given one is left as it is.
     out: a folder for certificate.json and certificate.html.
     schema: a TOML file that says what the columns are.
-    new_people: all people of the data are new to the release, and all are certified on; a split
-        column is not looked at.
+    scope: of whom the bounds are, and what an adversary may know and see.
+    sign: who signs the certificate: a file with a key, and a name.
     seed: on one machine's CPU the same seed gives the same figures.
     device: cpu, cuda or auto.
     command: what to write into the card as the command that made it.
@@ -58,17 +78,20 @@ def certify(
     >>> release = privet.Noisy(sigma=3.0).fit(data, private=["u"])
     >>> bound = certify(release, data).certificates[0].bound
     """
-    given = None if isinstance(release, Release) else Path(release)
+    scope = scope or Scope()
+    source = None if isinstance(release, Release) else Path(release)
     folder = None if out is None else Path(out)
     tasks = names(utility)
     if tasks and folder is None:
         raise PrivetError("What noise does to tasks is drawn in a page: give --out as well.")
-    if folder is not None and given is not None and folder.resolve() == given.resolve():
+    if folder is not None and source is not None and folder.resolve() == source.resolve():
         raise PrivetError(f"{folder} holds the release itself: choose another --out.")
+    if sign is not None:
+        sign.check()
     loaded = release if isinstance(release, Release) else Release.load(release)
     if not isinstance(data, Dataset):
-        data = _load_new(loaded, data, schema) if new_people else load(data, schema)
-    elif new_people:
+        data = _load_new(loaded, data, schema) if scope.new_people else load(data, schema)
+    elif scope.new_people:
         raise PrivetError("A Dataset has its parts already: give a file, or put all into test.")
     undo = writable_folder(folder) if folder is not None else lambda: None
     try:
@@ -76,6 +99,8 @@ def certify(
             loaded,
             data,
             tasks,
+            given=names(scope.given),
+            records=scope.records,
             confidence=confidence,
             target=target,
             curve=folder is not None,
@@ -95,6 +120,9 @@ def certify(
                 made.save(folder, made.graph)
                 hashes = {**certificate.release, "sha256": made.card["sha256"]}
                 certificate = replace(certificate, release=hashes)
+        if sign is not None:
+            certificate = signed(certificate, sign)
+        if folder is not None:
             certificate.save(folder / "certificate.json")
             write_text(folder / "certificate.html", page)
     except BaseException:

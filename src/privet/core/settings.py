@@ -78,3 +78,18 @@ def names(words: str | Iterable[str]) -> list[str]:
     if isinstance(words, str):
         return [word.strip() for word in words.split(",") if word.strip()]
     return list(words)
+
+
+def read_numbers(option: str, words: str) -> tuple[int, ...]:
+    """Whole numbers from 1 on, as a user writes them with commas.
+
+    >>> read_numbers("--records", "2, 5")
+    (2, 5)
+    """
+    try:
+        numbers = tuple(int(word) for word in names(words))
+    except ValueError:
+        numbers = (0,)
+    if any(number < 1 for number in numbers):
+        raise PrivetError(f"{option} takes whole numbers with commas, such as 2,5: not '{words}'.")
+    return numbers

@@ -1,0 +1,86 @@
+"""`privet verify`: check a certificate or an audit against a release, and against data; and the
+keys that auditors sign with."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from privet.auditing.signatures import Signer, make_key, read_document
+from privet.auditing.signatures import sign as signed
+from privet.auditing.verify import Verification
+from privet.auditing.verify import verify as verified
+from privet.core.errors import PrivetError
+from privet.data.dataset import Dataset
+from privet.data.sources import load
+from privet.evidence.certificate.values import Certification
+from privet.evidence.figures import Audit
+from privet.release.release import Release
+
+__all__ = ["make_key", "sign", "verify"]
+
+
+def verify(
+    document: str | Path | Certification | Audit,
+    release: str | Path | Release,
+    data: str | Path | Dataset | None = None,
+    *,
+    schema: str | Path | None = None,
+    signed: bool = False,
+    key: str = "",
+) -> Verification:
+    """Check that a certificate or an audit is about a release, who signed it and, with the data,
+    that every bound of a certificate comes out again.
+
+    document: a certificate or an audit, its file, or the folder that holds it.
+    release: a Release, or the folder of one.
+    data: what `privet.load` takes, or a Dataset; read as new people where the certificate was made
+        on such.
+    schema: a TOML file that says what the columns are.
+    signed: whether it must be signed.
+    key: fingerprint of the key that it must be signed with.
+
+    >>> import privet
+    >>> people = privet.load("toy:gaussian")
+    >>> release = privet.Noisy(sigma=3.0).fit(people, private=["u"])
+    >>> verify(privet.certify(release, people), release, signed=True).ok
+    False
+    """
+    if isinstance(document, str | Path):
+        document = _file(Path(document))
+    loaded = release if isinstance(release, Release) else Release.load(release)
+    if isinstance(data, str | Path):
+        data = load(data, schema, new_people=_of_new_people(document))
+    return verified(document, loaded, data, signed=signed, key=key)
+
+
+def sign(document: str | Path, key: str | Path, auditor: str) -> Path:
+    """Sign an audit or a certificate in its file; returns the file.
+
+    document: the file, or the folder that holds it.
+    key: the file of a secret key.
+    auditor: the name to sign with.
+    """
+    path = _file(Path(document))
+    if "battery" in read_document(path):
+        signed(Audit.load(path), Signer(key, auditor)).save(path)
+    else:
+        signed(Certification.load(path), Signer(key, auditor)).save(path)
+    return path
+
+
+def _file(path: Path) -> Path:
+    """The certificate of a folder, or its audit."""
+    if not path.is_dir():
+        return path
+    names = [n for n in ("certificate.json", "audit.json") if (path / n).exists()]
+    if not names:
+        raise PrivetError(f"There is no certificate.json and no audit.json in {path}.")
+    return path / names[0]
+
+
+def _of_new_people(document: Path | Certification | Audit) -> bool:
+    about = read_document(document).get("data") if isinstance(document, Path) else document.data
+    with suppress(AttributeError):
+        return bool(about.get("new_people"))  # type: ignore[union-attr]
+    return False
