@@ -487,7 +487,7 @@ def test_the_command_from_words_to_pages_and_gates(
     plain = run(*words)
     assert plain.exit_code == 0, plain.output
     assert (
-        "guesses the u of people like you right at most" in plain.output
+        "can guess u with a balanced accuracy above" in plain.output
         and "16 releases" in plain.output
     )
     assert not list(tmp_path.iterdir()), "nothing is written without --out"
