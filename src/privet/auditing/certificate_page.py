@@ -206,7 +206,8 @@ def _people(page: Page, target: int) -> CodedPeople:
 def mechanism(shape: NoisyGraph, releases: int, draws: Draws) -> Mechanism:
     """What a graph does to a code before it leaves."""
     if not shape.symbols:
-        return GaussianNoise(shape.scale, releases, draws)
+        width = shape.reach[1] - shape.reach[0] if shape.reach else None
+        return GaussianNoise(shape.scale, releases, draws, width=width)
     rounding = (shape.symbols + 1) * ROUNDING
     return RandomisedSymbols(
         shape.symbols, response(shape.symbols, shape.scale), releases, rounding
