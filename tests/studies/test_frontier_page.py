@@ -274,3 +274,14 @@ def test_the_cells_of_a_comparison_share_one_confidence(tmp_path):
     assert (done["private.beard.high"] > done["private.beard.high_alone"]).all()
     assert "at once" in table(study(), together) and "at once" in render(study(), together)
     assert "at once" not in table(study(), alone)
+
+
+def test_what_is_wrong_with_the_data_is_said_first_and_once():
+    wrong = "Every record is there 2 times."
+    rows = [
+        r if r.audit is None else replace(r, audit=replace(r.audit, checks=(wrong,)))
+        for r in comparison()
+    ]
+    page, short = render(study(), rows), table(study(), rows)
+    assert page.count(wrong) == 1 and page.index(wrong) < page.index('id="q1"')
+    assert short.count(wrong) == 1 and short.index(wrong) < short.index("| release |")

@@ -51,19 +51,19 @@ def label_columns(
     coded = {name: _codes(frame[name]) for name in frame.columns}
     _, person = np.unique(data.people, return_inverse=True)
     every_second = person % 2 == 0
-    found = []
+    matches = []
     for label in labels:
         attribute = data.attribute(label)
         if label in columns:
-            found.append(LabelColumn(label, label, "itself", 1.0))
+            matches.append(LabelColumn(label, label, "itself", 1.0))
         if attribute.kind in ("mask", "identity"):
             continue
         truth = data.labels[label]
         codes = truth if attribute.is_class else _codes(pd.Series(truth))
         for name, column in coded.items():
             if name != label and (match := _compared(codes, column, every_second)):
-                found.append(LabelColumn(label, str(name), *match))
-    return found
+                matches.append(LabelColumn(label, str(name), *match))
+    return matches
 
 
 def _codes(column: pd.Series) -> Array:

@@ -127,12 +127,12 @@ def canonical(value: Any) -> str:
 def stage(folder: Path) -> Stage:
     """How far a cell has come, by what is in its folder; files appear there whole or not at all."""
 
-    def there(*names: str) -> bool:
+    def all_files(*names: str) -> bool:
         return all((folder / name).is_file() for name in names)
 
-    if there("done.json", "audit/audit.json"):
+    if all_files("done.json", "audit/audit.json"):
         return "done"
-    return "learned" if there("learned.json", "release/card.json") else "new"
+    return "learned" if all_files("learned.json", "release/card.json") else "new"
 
 
 def write_json(path: Path, value: Any) -> None:

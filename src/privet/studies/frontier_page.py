@@ -110,13 +110,14 @@ def _numbers(study: Study, rows: Sequence[Row]) -> dict[str, Any]:
         "mean_score": mean_score,
         "mean_in_game": mean_in_game,
         "certified": certified,
+        "checks": list(dict.fromkeys(c for row in rows if row.audit for c in row.audit.checks)),
         "figures_at_once": max((row.figures_at_once for row in rows), default=1),
         "bounds_at_once": max((row.bounds_at_once for row in rows), default=1),
     }
 
 
 def _every(names: Iterable[Sequence[str]]) -> str:
-    return listed(list(dict.fromkeys(name for some in names for name in some)))
+    return listed(list(dict.fromkeys(name for attributes in names for name in attributes)))
 
 
 def unreached(rows: Sequence[Row]) -> list[str]:
@@ -148,11 +149,11 @@ def _panels(question: Question, rows: Sequence[Row], styles: Styles) -> list[Pan
         released = [group for group in shown if not group.cell.is_raw]
         volumes = []
         for label, style in styles.items():
-            some = [group for group in released if group.cell.label == label]
-            proved = any(group.certified is not None for group in some)
-            if some:
-                share = volume(some, proved=True) if proved else None
-                volumes.append((style, len(some), volume(some), share))
+            of_method = [group for group in released if group.cell.label == label]
+            proved = any(group.certified is not None for group in of_method)
+            if of_method:
+                share = volume(of_method, proved=True) if proved else None
+                volumes.append((style, len(of_method), volume(of_method), share))
         if released:
             of_raw = volume(raw) if raw else None
             panels.append(Panel(private, utility, shown, volumes, volume(released), of_raw))

@@ -48,19 +48,19 @@ def by_variant(rows: Iterable[Row]) -> list[tuple[Row, ...]]:
     alike: dict[tuple[str, str, float | None], list[Row]] = {}
     for row in rows:
         alike.setdefault((row.cell.method, row.cell.label, row.cell.budget), []).append(row)
-    return [tuple(some) for some in alike.values()]
+    return [tuple(seeds) for seeds in alike.values()]
 
 
 def groups(rows: Sequence[Row], question: str, private: str, utility: str) -> list[Group]:
     """The points of one picture, in the order of the rows; cells without both figures have no place
     in it."""
     both = (row for row in rows if row.score(private) and row.score(utility))
-    made = []
-    for some in by_variant(row for row in both if row.answers(question)):
-        leak, use = (mean_figure(row.score(name) for row in some) for name in (private, utility))
+    points = []
+    for seeds in by_variant(row for row in both if row.answers(question)):
+        leak, use = (mean_figure(row.score(name) for row in seeds) for name in (private, utility))
         if leak is not None and use is not None:
-            made.append(Group(some, leak, use, certified(some, private), private, utility))
-    return made
+            points.append(Group(seeds, leak, use, certified(seeds, private), private, utility))
+    return points
 
 
 def certified(rows: Sequence[Row], attribute: str) -> float | None:

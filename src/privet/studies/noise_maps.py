@@ -119,8 +119,8 @@ def _body(release: Release) -> Keep:
 def _said(release: Release) -> str:
     share = float(_body(release).keep.float().mean())
     words = [f"{100 * share:.1f} % of the values are kept."]
-    for task, found in release.card.get("services", {}).items():
-        raw, released = (f"{100 * found[source]:.1f} %" for source in ("raw", "released"))
+    for task, scores in release.card.get("services", {}).items():
+        raw, released = (f"{100 * scores[source]:.1f} %" for source in ("raw", "released"))
         words.append(
             f"The service is right about {task} in {raw} of raw and {released} of released records."
         )

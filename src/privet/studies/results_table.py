@@ -88,8 +88,8 @@ class Row:
         with all bounds of the comparison, or by the card's epsilon; None: nothing is."""
         certificates = () if self.audit is None else self.audit.certificates
         plain = [c for c in certificates if c.is_plain and c.releases == 1]
-        own = [c for c in plain if c.attribute == attribute][:1]
-        bounds = [shared_bound(certificate, self.bounds_at_once) for certificate in own]
+        guessed = [c for c in plain if c.attribute == attribute][:1]
+        bounds = [shared_bound(certificate, self.bounds_at_once) for certificate in guessed]
         claim = self.card.get("certificate")
         if isinstance(claim, Mapping) and claim.get("kind") == "local-dp":
             bounds.append(claim.get("bounds", {}).get(attribute))
@@ -110,8 +110,8 @@ def rows(cells: Sequence[Cell], jobs: Mapping[str, Job]) -> list[Row]:
     def place(cell: Cell) -> tuple[int, float]:
         return first[cell.question, cell.method, cell.label], cell.budget or 0.0
 
-    made = [_row(cell, jobs[cell.key]) for cell in sorted(cells, key=place)]
-    return at_once(made)
+    results = [_row(cell, jobs[cell.key]) for cell in sorted(cells, key=place)]
+    return at_once(results)
 
 
 def at_once(results: Sequence[Row]) -> list[Row]:
