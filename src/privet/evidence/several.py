@@ -3,7 +3,7 @@
 A bound that holds with probability 1 - delta fails for the lowest of K cells with up to K delta.
 Bonferroni: with delta / K each, all K hold at once with probability 1 - delta, and so does the one
 that was picked. Nothing has to be computed again for that. Hoeffding's slack grows with the root of
-ln(1 / delta), and no part of a certificate's slack grows faster than its square, so a slack that
+ln(1 / delta), and what grows faster in a certificate's slack is small and bounded, so a slack that
 was computed for one statement gives one for K. The ends of an interval are moved away from the
 value as far as normal quantiles do, on the scale of log odds where the figure is a share.
 """
@@ -18,27 +18,25 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from privet.evidence import Array
-from privet.evidence.certificate.sampling import balanced_slack
 from privet.evidence.figures import Certified, Figure
 
 # Confidence of the intervals of an audit.
 INTERVALS = 0.95
+# More than the second term of Bernstein's bound is: 7 ln(2 / delta) / (3 (m - 1)) of m draws.
+DRAWN = 1e-3
 
 
 def shared_bound(one: Certified, statements: int) -> float | None:
     """The bound of a certificate where so many like it hold at once with its confidence.
 
-    The part of the slack that people of one value each account for grows with the root of
-    ln(1 / delta), the rest (draws of an integral, rounding, several values per person) by no more
-    than its square.
+    All of the slack grows with the root of ln(1 / delta) or not at all, but for the second term of
+    the empirical Bernstein bound on drawn integrals, which grows with ln(1 / delta).
     """
     if one.bound is None or statements <= 1:
         return one.bound
     delta = 1 - one.confidence
     growth = math.sqrt(math.log(statements / delta) / math.log(1 / delta))
-    people = balanced_slack(one.people, delta) if one.people and min(one.people) > 0 else 0.0
-    people = min(people, one.slack)
-    slack = growth * people + growth**2 * (one.slack - people)
+    slack = growth * one.slack + (growth**2 - growth) * DRAWN
     return min(one.bound - one.slack + slack, 1.0)
 
 
