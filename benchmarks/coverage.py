@@ -371,9 +371,10 @@ def per_person(n: int, records: int, gap: float, sigma: float) -> Draw:
     return draw
 
 
-def all_priors(n: int) -> Draw:
-    """ROC curve, posterior and (epsilon, delta) of three symbols, all points at once."""
-    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
+def all_priors(n: int, shares: Sequence[float]) -> Draw:
+    """ROC curve, posterior and (epsilon, delta) of three symbols, which are as frequent among
+    people of the other value the other way round: all points at once."""
+    p, q = np.array(shares), np.array(shares[::-1])
     cuts = np.append(0.0, p.cumsum())
     falses = np.append(0.0, q.cumsum())
 
@@ -391,11 +392,11 @@ def all_priors(n: int) -> Draw:
             (point.bound, float(p[p * (1 - point.at) >= point.at * q].sum()))
             for point in found.posterior
         ]
-        told = [(point.bound, stick(math.exp(point.at))) for point in found.epsilon_delta]
+        sticks = [(point.bound, stick(math.exp(point.at))) for point in found.epsilon_delta]
         return [
             *curve,
             *tail,
-            *told,
+            *sticks,
             (found.leakage_bits, math.log2(1 + stick(1.0))),
             (1 - found.bayes_security, stick(1.0)),
         ]
@@ -447,7 +448,8 @@ SCENARIOS = (
     Scenario("coupled-symbols", "two coupled symbols seen", 200, coupled_symbols(100, 0.85, 0.2)),
     Scenario("four-records", "four records seen, by draws", 60, four_records(30, 0.7, 2.0)),
     Scenario("per-person", "one release of three records", 200, per_person(100, 3, 1.5, 1.5)),
-    Scenario("all-priors", "every prior: ROC, posterior, (ε, δ)", 400, all_priors(200)),
+    Scenario("all-priors", "every prior: ROC, posterior, (ε, δ)", 400, all_priors(200, (0.5, 0.3, 0.2))),
+    Scenario("rare", "every prior, symbols that seldom tell", 1000, all_priors(500, (0.06, 0.935, 0.005))),
     Scenario("page", "a page: overall, given s, four groups", 480, page(60, RIGHTS)),
 )  # fmt: skip
 

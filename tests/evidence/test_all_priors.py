@@ -11,6 +11,7 @@ from scipy.stats import norm
 from privet.evidence.certificate.all_priors import EPSILONS, certify_all_priors
 from privet.evidence.certificate.coded_people import CodedPeople
 from privet.evidence.certificate.mechanisms import GaussianNoise, Mechanism, RandomisedSymbols
+from privet.evidence.certificate.sampling import bernstein, hoeffding
 from privet.evidence.certificate.smoothing import Draws
 from privet.evidence.certificate.symbols import response
 from privet.evidence.figures import AllPriors
@@ -112,3 +113,34 @@ def test_nothing_is_said_where_nothing_can_be() -> None:
     few = certified(two_gaussians(20, 0.0), GaussianNoise(1.0))
     assert all(0 <= point.bound <= 1 for point in (*few.roc, *few.posterior, *few.epsilon_delta))
     assert few.roc[-1].bound == 1.0
+
+
+def test_rare_sets_have_a_small_slack_and_are_still_covered() -> None:
+    """A symbol that 6 % of one value and 0.5 % of the other have, and the other way round."""
+    runs, misses, n = 200, 0, 500
+    p, q = np.array([0.06, 0.935, 0.005]), np.array([0.005, 0.935, 0.06])
+    for seed in range(runs):
+        labels = np.arange(2 * n) % 2
+        ends = np.stack([p, q]).cumsum(1)[labels]
+        symbols = (np.random.default_rng(seed).random(2 * n)[:, None] > ends).sum(1)
+        people = CodedPeople(np.minimum(symbols, 2), labels, np.arange(2 * n), "x", TWO)
+        found = certified(people, RandomisedSymbols(3), delta=0.2)
+        truth = [np.maximum(p - math.exp(e) * q, 0).sum() for e in EPSILONS]
+        bounds = [point.bound for point in found.epsilon_delta]
+        misses += any(b < t - 1e-12 for b, t in zip(bounds, truth, strict=True))
+        other = math.sqrt(math.log(12 / 0.2) * (1 + math.e**2) / (2 * n))
+        assert bounds[4] < truth[4] + other, "Bernstein's is the smaller"
+    assert misses <= 0.2 * runs
+
+
+def test_slack_of_a_rule_that_says_a_value_seldom() -> None:
+    """Against draws: the mean of rare events strays no further than it says, as often as it
+    says."""
+    random, n, share, delta = np.random.default_rng(0), 400, 0.02, 0.1
+    people = np.repeat(np.eye(2), n, 0) / n * [1, 3]
+    slack = bernstein(people, (share, share), delta)
+    drawn = random.binomial(n, share, (20_000, 2)) / n @ [1, -3]
+    short = (share - 3 * share) - drawn
+    assert 0.01 * delta < (short > slack).mean() <= delta
+    both = bernstein(np.array([[1.0, 3.0]] * n) / n, (share, share), delta)
+    assert slack < both < hoeffding(people, delta)

@@ -14,10 +14,16 @@ of value b t / n_b, so that by Hoeffding, as in gaussian.py, with probability 1 
 
     E_t  <=  E^_t + sqrt(ln(1 / delta) (1 / n_a + t^2 / n_b) / 2)
 
-(people with records of both values: as there, in two parts). The t are fixed beforehand and share
-delta with each other and over the pairs. A pair's other order comes free, with the same slack:
-E_{1/t}(b, a) = (E_t(a, b) - 1 + t) / t. E_t is convex, falls, and is 1 at t = 0, so what is known
-at some t holds in between too.
+(people with records of both values: as there, in two parts). The t >= 1 are fixed beforehand, and
+share delta with each other and over the ordered pairs. E_t is convex, falls, and is 1 at t = 0, so
+what is known at some t holds in between too; and E_{1/t}(b, a) = (E_t(a, b) - 1 + t) / t.
+
+For large t that slack is far too large, because the set A of f* is then rare: by the second of the
+consequences below, P_a(A) is at most r = E_s / (1 - s / t) for every s < t, and P_b(A) <= P_a(A) /
+t. The success of f* among people of a has a variance of at most r max_i u_i, and Bernstein's
+inequality holds with that: slack <= sqrt(2 v ln(1 / delta)) + max_i u_i ln(1 / delta) / 3. The
+smaller of the two slacks is a fixed number, so it may be used; that E_s is only known to be below
+its own bound is one more of the statements that hold together.
 
 What follows, all at once:
 
@@ -47,17 +53,17 @@ from privet.evidence import Array
 from privet.evidence.certificate.coded_people import CodedPeople
 from privet.evidence.certificate.gaussian import too_few
 from privet.evidence.certificate.mechanisms import Mechanism
-from privet.evidence.certificate.sampling import Sample, hoeffding
+from privet.evidence.certificate.sampling import Sample, bernstein, hoeffding
 from privet.evidence.figures import AllPriors, PriorPoint
 
 # False positive rates, posterior probabilities and epsilons that are answered.
 RATES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
 POSTERIORS = (0.55, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 EPSILONS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
-# The t at which E_t is computed: exp of these and of their negatives.
-EXPONENTS = np.array([-2.0, -1.0, -0.5, -0.25, -0.1, 0.0, 0.1, 0.25, 0.5, 1.0, 2.0])
+# The t at which E_t is computed: exp of these, for either order of a pair.
+EXPONENTS = np.array([0.0, 0.1, 0.25, 0.5, 1.0, 2.0])
 # Where the curve that these give is read to bound something else, 0 among it.
-T = np.append(0.0, np.exp(np.union1d(EXPONENTS, np.linspace(-2, 2, 17))))
+T = np.append(0.0, np.exp(np.unique([*-EXPONENTS, *EXPONENTS, *np.linspace(-2, 2, 17)])))
 # Share of delta that the guess among all values gets, where there are more than two.
 AMONG_ALL = 0.2
 
@@ -75,9 +81,9 @@ def certify_all_priors(
     >>> people = CodedPeople(0.4 * sex, sex, np.arange(20_000), "sex", ("f", "m"))
     >>> found = certify_all_priors(people, GaussianNoise(1.0))
     >>> [(p.at, round(p.bound, 2)) for p in found.roc if p.at in (0.01, 0.1)]  # 0.03 and 0.19
-    [(0.01, 0.08), (0.1, 0.23)]
+    [(0.01, 0.06), (0.1, 0.23)]
     >>> round(found.bayes_security, 2)  # 0.84
-    0.82
+    0.81
     """
     k, codes = len(people.values), mechanism.check(people.codes)
     if k < 2 or mechanism.refusal(codes):
@@ -89,9 +95,8 @@ def certify_all_priors(
     each = (delta - among_all) / math.comb(k, 2)
     curves: Curves = {}
     for a, b in combinations(range(k), 2):
-        t, bounds = _pair(sample, mechanism, a, b, each)
-        curves[a, b] = _curve(t, bounds)
-        curves[b, a] = _curve(1 / t[::-1], ((bounds - 1 + t) / t)[::-1])
+        pair = _pair(sample, mechanism, a, b, each)
+        curves[a, b], curves[b, a] = _curve(*pair), _curve(*pair[::-1])
     highest = np.max(list(curves.values()), axis=0)
     told = float(np.interp(1.0, T, highest))
     guess = (1 + told) / 2 if k == 2 else _guess(sample, mechanism, among_all)
@@ -109,25 +114,47 @@ def certify_all_priors(
 def _pair(
     sample: Sample, mechanism: Mechanism, a: int, b: int, delta: float
 ) -> tuple[Array, Array]:
-    """t, and bounds on E_t of one pair, all at once with probability 1 - delta."""
+    """Bounds on E_t, t = exp(EXPONENTS), of (a, b) and of (b, a), all at once with probability
+    1 - delta."""
     t = np.exp(EXPONENTS)
-    two = sample.within[:, [a, b]]
-    rows = two.any(1)
-    tables = [two[rows] * [1, factor] for factor in t]
-    values, left = mechanism.integrals(sample.codes[rows], tables, delta)
-    held, spread = sample.held[:, [a, b]], mechanism.spread(sample.codes.shape[1])
-    bounds = [
-        value.value - factor + value.error + spread * hoeffding(held * [1, factor], left / len(t))
-        for value, factor in zip(values, t, strict=True)
+    rows = sample.within[:, [a, b]].any(1)
+    tables = [
+        sample.within[rows][:, order] * [1, factor] for order in ([a, b], [b, a]) for factor in t
     ]
-    # No rule does worse than always, or never, saying a.
-    return t, np.clip(np.maximum(bounds, 1 - t), 0.0, 1.0)
+    values, left = mechanism.integrals(sample.codes[rows], tables, delta)
+    sticks = np.reshape([v.value + v.error for v in values], (2, -1)) - t
+    spread, each = mechanism.spread(sample.codes.shape[1]), left / len(values)
+    found = [
+        _bounds(t, stick, sample.held[:, order], spread, each)
+        for stick, order in zip(sticks, ([a, b], [b, a]), strict=True)
+    ]
+    return found[0], found[1]
 
 
-def _curve(t: Array, bounds: Array) -> Array:
-    """Bounds on E at all of T from those at some t: E is convex and falls from 1 at t = 0, so a
-    chord between two known points lies above it, and it is no higher later than before."""
-    x, y = np.append(0.0, t), np.append(1.0, bounds)
+def _bounds(t: Array, sticks: Array, held: Array, spread: float, delta: float) -> Array:
+    """E^_t with the smaller of two slacks, from the smallest t on: each says how rare the next set
+    is."""
+    bounds = np.ones(0)
+    for factor, stick in zip(t, sticks, strict=True):
+        before, known = np.append(0.0, t[: len(bounds)]), np.append(1.0, bounds)
+        rare = min(1.0, float((known / (1 - before / factor)).min()))
+        influence = held * [1, factor]
+        slack = min(
+            spread * hoeffding(influence, delta),
+            bernstein(influence, (rare, rare / factor), delta),
+        )
+        # No rule does worse than never saying a.
+        bounds = np.append(bounds, min(max(stick, 0.0) + slack, 1.0))
+    return bounds
+
+
+def _curve(bounds: Array, reverse: Array) -> Array:
+    """Bounds on E at all of T from those at some t, for t < 1 from the other order of the pair: a
+    chord between two known points lies above E, and E is no higher later than before."""
+    later = np.exp(EXPONENTS)
+    sooner = 1 / later[:0:-1]
+    x = np.concatenate([[0.0], sooner, later])
+    y = np.concatenate([[1.0], 1 - sooner + sooner * reverse[:0:-1], bounds])
     left, right = (side.ravel() for side in np.triu_indices(len(x), 1))
     weight = (T[:, None] - x[left]) / (x[right] - x[left])
     chords = (1 - weight) * y[left] + weight * y[right]
