@@ -7,7 +7,7 @@ at equally likely values V is a straight line in flip ::
 
     V(flip)  =  (1 - flip) V(0)  +  flip / k
 
-and the smallest flip for a target is a division. certificate.py has the proof of the bound.
+and the smallest flip for a target is a division. gaussian.py has the proof of the bound.
 """
 
 from __future__ import annotations
