@@ -17,7 +17,7 @@ from torch import Tensor
 
 from privet.adversaries.trees import boosted_trees
 from privet.adversaries.vector_models import Features, ScikitLearnAdversary
-from privet.adversaries.whitening import Transform, unchanged, whitening
+from privet.adversaries.whitening import Transform, both_ways
 from privet.data.dataset import Array, Attribute
 
 # Deviations at which a coordinate is cut before it is multiplied: one outlier is not to decide
@@ -46,7 +46,7 @@ class Pairs(ScikitLearnAdversary):
 
     def features(self, x: Tensor, targets: Array) -> Iterable[Features]:
         centred = torch.as_tensor(targets - targets.mean(0), dtype=torch.float32, device=x.device)
-        return [self._features(transform, x, centred) for transform in (unchanged, whitening(x))]
+        return [self._features(transform, x, centred) for transform in both_ways(x)]
 
     def _features(self, transform: Transform, x: Tensor, targets: Tensor) -> Features:
         """The strongest coordinates, and the strongest pairs with their products."""

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor, nn
 
+from privet.adversaries.cycles import Cycles
 from privet.adversaries.network_training import BestState, Schedule
 from privet.adversaries.reconstruction_quality import (
     AT_ONCE,
@@ -41,6 +42,12 @@ from privet.nets.device import place, precision
 from privet.nets.sequences import present
 from privet.release.release import Release
 from privet.train.cuda_graph import ReplayedStep, adamw, descend, set_rate
+
+# What a cycle has to gain on *select*, in the measure's unit, for another one to follow.
+LEAST_GAIN = {"share": 0.002, "dB": 0.05}
+# Kinds of record that are learned steadily; pictures and texts are learned in leaps, and their
+# decoders go on to half of the epochs at least.
+PLAIN = ("table", "signal")
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,8 @@ class TrainedDecoder:
 @dataclass(frozen=True, kw_only=True)
 class Reconstruction(ABC):
     """What all decoders share: how they learn, and how they are judged. Noise is fresh in every
-    epoch.
+    epoch. They learn in cycles of the rate, each as long as all before it, and stop after one in
+    which nothing was gained on *select*.
 
     Parameters:
         epochs: Passes over the records.
@@ -121,7 +129,7 @@ class Reconstruction(ABC):
         words. `mean` is the mean record."""
 
     def rate(self, done: float) -> float:
-        """The learning rate after this share of the training, as a share of `lr`."""
+        """The learning rate after this share of a cycle, as a share of `lr`."""
         return 1.0
 
     def augment(self, x: Tensor) -> Tensor:
@@ -182,6 +190,9 @@ class Reconstruction(ABC):
         varies = None in view.shape or schema.modality == "text"
         step = learn if varies else ReplayedStep(learn)
         best, first = BestState(net), measures_of(schema)[0]
+        cycles = Cycles.of(epochs, steps, 0.25 if schema.modality in PLAIN else 0.5)
+        judged |= frozenset(end - 1 for end in cycles.ends)
+        least_gain = LEAST_GAIN[MEASURES[first].unit]
         with bar(f"rebuilding: {self.title}", epochs, progress) as tick:
             for epoch in range(epochs):
                 net.train()
@@ -191,13 +202,16 @@ class Reconstruction(ABC):
                     x = self.augment(batch.x)
                     with torch.no_grad():
                         z = seen.release.forward(x)
-                    share = (epoch * steps + done) / (epochs * steps)
+                    share = cycles.share(epoch, done / steps)
                     set_rate(optimiser, self.lr * self.rate(share))
                     step(z, seen.release.schema.own(x))
                 if epoch in judged:
                     decoder = TrainedDecoder(net, schema, view, best.score)
                     best.offer(ratio(sums_of(decoder.records, select, mean, [first])[0]))
                 tick(epoch + 1, f"{MEASURES[first].title} {best.score:.3f}")
+                if cycles.is_over(epoch, best.score, least_gain):
+                    tick(epochs, f"{MEASURES[first].title} {best.score:.3f}")
+                    break
         best.restore()
         return TrainedDecoder(net.eval(), schema, view, best.score)
 

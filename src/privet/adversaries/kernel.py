@@ -19,7 +19,7 @@ from scipy.special import softmax
 from torch import Tensor
 
 from privet.adversaries.vector_models import Predict, VectorAdversary, target_columns
-from privet.adversaries.whitening import Transform, unchanged, whitening
+from privet.adversaries.whitening import Transform, both_ways
 from privet.data.dataset import Array, Attribute
 
 # Ridge regression answers with shares that lie close together; this factor spreads them without
@@ -48,7 +48,7 @@ class Kernel(VectorAdversary):
         columns = target_columns(y, attribute).astype(np.float64)
         mean = columns.mean(0)
         targets = torch.as_tensor(columns - mean, dtype=torch.float32, device=x.device)
-        for transform in (unchanged, whitening(x)):
+        for transform in both_ways(x):
             moved = transform(x)
             some = moved[torch.randperm(len(moved), generator=random)[:1000].to(x.device)]
             typical = float(torch.pdist(some).median()) if len(some) > 1 else 1.0

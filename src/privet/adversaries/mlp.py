@@ -140,7 +140,8 @@ class MLP(Adversary):
     def _ways(self, seen: Released, select: Released) -> list[_Way]:
         """Every shape and dropout on every kind of vector."""
         x = seen.vectors()
-        whites = self.whites if x.shape[1] <= LONGEST_WHITENED else (False,)
+        # One number whitened is the number standardised.
+        whites = self.whites if 1 < x.shape[1] <= LONGEST_WHITENED else (False,)
         inputs = [
             (transform, _draw(seen, transform), transform(select.vectors()))
             for transform in [whitening(x) if white else unchanged for white in whites]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from privet.adversaries.vector_models import Predict, VectorAdversary, target_columns
-from privet.adversaries.whitening import Transform, unchanged, whitening
+from privet.adversaries.whitening import Transform, both_ways
 from privet.data.dataset import Array, Attribute
 
 # Distances held in memory at a time.
@@ -38,7 +38,7 @@ class Neighbours(VectorAdversary):
         targets = torch.as_tensor(columns, device=x.device)
         prior = torch.as_tensor(columns.mean(0), device=x.device)
         counts = [k for k in self.counts if k < len(x)] or [1]
-        for transform in (unchanged, whitening(x)):
+        for transform in both_ways(x):
             search = _search(transform, x)
             for k in sorted(counts, reverse=True):
                 yield _vote(search, targets, prior, k, attribute.is_class)

@@ -138,8 +138,10 @@ class ResidualMLP(NetworkAdversary):
         return view.is_vector
 
     def build(self, view: View, outputs: int) -> nn.Module:
-        columns, size = view.shape[0], max(16, scaled(self.size, self.width))
+        columns = view.shape[0]
         assert columns is not None, "takes() lets vectors pass only"
+        # Few numbers need few units: of one number there is little to compute.
+        size = max(16, scaled(min(self.size, 64 * columns), self.width))
         first = nn.Sequential(nn.Linear(columns, size), nn.GELU())
         blocks = [ResidualBlock(size, self.dropout) for _ in range(self.steps)]
         last = nn.LayerNorm(size), nn.Linear(size, outputs)

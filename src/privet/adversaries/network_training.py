@@ -6,6 +6,7 @@ import copy
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,10 @@ from privet.adversaries.released import Released, View
 from privet.data.dataset import Array, Attribute
 from privet.nets.device import place, precision
 from privet.train.cuda_graph import ReplayedStep, adamw, descend, set_rate
+
+# The share of a training after which it may end early. Before, the rate is high and scores go up
+# and down.
+EARLIEST_END = 0.5
 
 
 class Schedule(NamedTuple):
@@ -63,9 +68,18 @@ class BestState:
 
     def __init__(self, net: nn.Module, score: float = -math.inf) -> None:
         self.net, self.score, self._state = net, score, copy.deepcopy(net.state_dict())
+        self._scores: list[float] = []
+
+    @property
+    def falls(self) -> bool:
+        """Whether the last three scores are each lower than the one before: what is learned now is
+        learned by heart."""
+        last = self._scores[-4:]
+        return len(last) == 4 and all(after < before for before, after in pairwise(last))
 
     def offer(self, score: float) -> None:
         """Keep the network's present state if `score` is higher than all before."""
+        self._scores.append(score)
         if score > self.score:
             self.score, self._state = score, copy.deepcopy(self.net.state_dict())
 
@@ -99,7 +113,8 @@ class TrainedNetwork:
 @dataclass(frozen=True, kw_only=True)
 class NetworkAdversary(Adversary):
     """A network trained with AdamW and one cycle of the learning rate, with fresh noise in every
-    epoch; a subclass defines `build`, and `takes` where it cannot look at every kind of record.
+    epoch. In the second half it stops where three judgements on *select* in a row fall. A subclass
+    defines `build`, and `takes` where it cannot look at every kind of record.
 
     Parameters:
         epochs: Passes over the records.
@@ -190,6 +205,9 @@ class NetworkAdversary(Adversary):
             if epoch in judged:
                 best.offer(ranking_score(truth, trained.answers(select)))
             tick((epoch + 1) / epochs)
+            if best.falls and epoch + 1 >= EARLIEST_END * epochs:
+                break
+        tick(1.0)
         best.restore()
         return best.score, trained
 

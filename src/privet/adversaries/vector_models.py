@@ -26,7 +26,7 @@ from privet.adversaries.adversary import (
     silent,
 )
 from privet.adversaries.released import Released
-from privet.adversaries.whitening import Transform, unchanged, whitening
+from privet.adversaries.whitening import Transform, both_ways
 from privet.data.dataset import Array, Attribute
 
 # Vectors (n, d) to probabilities (n, classes), or to numbers (n,).
@@ -90,7 +90,7 @@ class ScikitLearnAdversary(VectorAdversary):
     def features(self, x: Tensor, targets: Array) -> Iterable[Features]:
         """Ways to make rows of vectors, learned on vectors x and the `target_columns` of their
         labels."""
-        return map(rows_of, (unchanged, whitening(x)))
+        return map(rows_of, both_ways(x))
 
     def candidates(self, x: Tensor, y: Array, attribute: Attribute, seed: int) -> Iterator[Predict]:
         if attribute.is_class and len(np.unique(y)) < 2:

@@ -49,3 +49,12 @@ def whitening(x: Tensor) -> Transform:
         return torch.cat([((part.double() - mean) @ scaled).to(x.dtype) for part in parts])
 
     return whiten
+
+
+def both_ways(x: Tensor) -> tuple[Transform, ...]:
+    """Standardised vectors as they are, and whitened; of one number these are the same.
+
+    >>> len(both_ways(torch.ones(4, 1))), len(both_ways(torch.ones(4, 2)))
+    (1, 2)
+    """
+    return (unchanged,) if x.shape[1] == 1 else (unchanged, whitening(x))

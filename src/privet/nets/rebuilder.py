@@ -186,7 +186,9 @@ class Rows(nn.Module):
 
     def __init__(self, columns: int, released: Sequence[int], width: float, mean: Tensor) -> None:
         super().__init__()
-        size, features = scaled(512, width), math.prod(released)
+        features = math.prod(released)
+        # Few numbers need few units: of one number there is little to compute.
+        size = scaled(min(WIDEST, 128 * features), width)
         self.standard = Standard(features, flat=True)
         self.straight, self.enter = nn.Linear(features, columns), nn.Linear(features, size)
         self.blocks = nn.ModuleList(
