@@ -18,7 +18,12 @@ import numpy as np
 import torch
 
 from privet.adversaries.adversary import Adversary, Tick, has_label, silent, span
-from privet.adversaries.decoder import OwnDecoder, TrainedDecoder, rebuilt_release
+from privet.adversaries.decoder import (
+    OwnDecoder,
+    Reconstruction,
+    TrainedDecoder,
+    rebuilt_release,
+)
 from privet.adversaries.inversion import TextPart, invert_parts
 from privet.adversaries.membership import membership
 from privet.adversaries.mlp import MLP, attack_all
@@ -163,6 +168,7 @@ class _Audit:
         self.seed, self.device, self.progress = seed, device, progress
         self.skipped: list[str] = []
         self.people: list[People] = []
+        self.rebuilt: list[tuple[Rebuilt, TrainedDecoder]] = []
         self.scouted: dict[tuple[Source, MLP, str], Finding] = {}
         self.results: dict[tuple[str, Source, int], AttackResult] = {}
         self.private = private or release.private
@@ -286,10 +292,11 @@ class _Audit:
         fairness."""
         plans, readings, models = self._plans(), list[Reading](), Models()
         scouts = len(self.battery.scouts) * len(self.sources) if self.undeclared else 0
-        total = sum(map(len, plans.values())) + scouts + 2 * self.battery.people
+        decoders = self._decoders() if self.rebuilds else ()
+        total = sum(map(len, plans.values())) + scouts + 2 * self.battery.people + len(decoders)
         with bar("attacking", 100 * total, self.progress) as tick:
-            self._attack(self._jobs(plans, raw_from, counted(tick)))
-        self.rebuilt = self._rebuild() if self.rebuilds else []
+            self._attack(self._jobs(plans, decoders, raw_from, counted(tick)))
+        self.rebuilt.sort(key=lambda pair: -pair[1].select)
         self.rebuilt_parts = self._rebuilt_parts()
         tries = {
             (name, source): [self.results[name, source, place] for place in range(len(plan))]
@@ -360,10 +367,14 @@ class _Audit:
         return run_adversary(adversary, target, self.seed, silent).finding
 
     def _jobs(
-        self, plans: Plans, raw_from: Audit | None, count: Callable[[str], Tick]
+        self,
+        plans: Plans,
+        decoders: Sequence[Reconstruction],
+        raw_from: Audit | None,
+        count: Callable[[str], Tick],
     ) -> Iterator[_Job]:
-        """Every adversary on every declared attribute, the scouts on the others, and the search for
-        people."""
+        """Every adversary on every declared attribute, the scouts on the others, decoders, and the
+        search for people."""
         for (name, source), adversaries in plans.items():
             for place, adversary in enumerate(adversaries):
                 tick = count(f"{adversary.title} reads {name} from {source} records")
@@ -376,6 +387,9 @@ class _Audit:
             tick = count(f"undeclared attributes, {source} records")
             aside = self._aside(source, False, False)
             yield _Job(partial(self._scout, scout, source, tick), aside, math.inf)
+        for decoder in decoders:
+            tick = count(f"rebuilding: {decoder.title}")
+            yield _Job(partial(self._rebuild, decoder, tick), False, 0)
         for search in (self._reidentify, self._find_members) if self.battery.people else ():
             tick = count("finding people")
             yield _Job(partial(self._search, search, raw_from, tick), False, 0)
@@ -439,21 +453,26 @@ class _Audit:
             self.release, self.data, self.device, self.seed, tick, raw="raw" in self.sources
         )
 
-    def _rebuild(self) -> list[tuple[Rebuilt, TrainedDecoder]]:
-        """What decoders make of released records, the closest first."""
-        parts, schema = self.sources["released"], self.release.schema.plain
-        seen = parts["attack"], parts["select"], parts["test"]
+    def _decoders(self) -> list[Reconstruction]:
+        """The release's own decoder, where it brings one, and those of the battery that can make
+        records of what is released."""
+        view, schema = self.sources["released"]["attack"].view, self.release.schema.plain
         brought = (OwnDecoder(),) if OwnDecoder.is_in(self.release) else ()
-        rebuilt = [
-            decoder.attack(*seen, schema, self.seed, self.progress)
-            for decoder in (*brought, *self.battery.decoders)
-            if decoder.suits(parts["attack"].view, schema)
+        decoders: list[Reconstruction] = [
+            decoder for decoder in (*brought, *self.battery.decoders) if decoder.suits(view, schema)
         ]
-        if not rebuilt:
+        if not decoders:
             why = f"The battery '{self.battery.name}' has no decoder"
             why = "No decoder fits what is released" if self.battery.decoders else why
             self.skipped.append(f"{why}, so nothing was rebuilt.")
-        return sorted(rebuilt, key=lambda pair: -pair[1].select)
+        return decoders
+
+    def _rebuild(self, decoder: Reconstruction, tick: Tick) -> None:
+        """What a decoder makes of released records."""
+        parts, schema = self.sources["released"], self.release.schema.plain
+        seen = parts["attack"], parts["select"], parts["test"]
+        self.rebuilt.append(decoder.attack(*seen, schema, self.seed, progress=False))
+        tick(1.0)
 
     def _rebuilt_parts(self) -> Parts | None:
         """Records rebuilt by the release's own decoder, else by the closest; None where they are
