@@ -191,16 +191,13 @@ def _shape(page: Page) -> NoisyGraph:
 
 
 def _people(page: Page, target: int) -> CodedPeople:
+    return coded_people(page.targets[target], page.coded.values, page.person)
+
+
+def coded_people(target: GuessTarget, codes: Array, person: Array) -> CodedPeople:
     """The records whose value is known, with their codes."""
-    guessed = page.targets[target]
-    rows = np.flatnonzero(guessed.labels >= 0)
-    return CodedPeople(
-        page.coded.values[rows],
-        guessed.labels[rows],
-        page.person[rows],
-        guessed.name,
-        guessed.values,
-    )
+    rows = np.flatnonzero(target.labels >= 0)
+    return CodedPeople(codes[rows], target.labels[rows], person[rows], target.name, target.values)
 
 
 def mechanism(shape: NoisyGraph, releases: int, draws: Draws) -> Mechanism:

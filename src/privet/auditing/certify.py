@@ -28,7 +28,13 @@ from privet.adversaries.linear import Logistic
 from privet.adversaries.released import released_parts
 from privet.adversaries.trees import Boosting
 from privet.auditing.attribute_attack import AttackTarget, run_adversary
-from privet.auditing.certificate_page import Page, certify_page, headline_confidence
+from privet.auditing.certificate_page import (
+    Page,
+    certify_page,
+    coded_people,
+    headline_confidence,
+    mechanism,
+)
 from privet.auditing.certificate_targets import (
     GuessTarget,
     guess_targets,
@@ -48,15 +54,17 @@ from privet.core.progress import bar
 from privet.data.dataset import PARTS, Array, Dataset
 from privet.data.schema import Column, TableSchema
 from privet.evidence.certificate import gaussian
+from privet.evidence.certificate.coded_people import certify_people
 from privet.evidence.certificate.sampling import balanced_slack, sampling_margin
 from privet.evidence.certificate.smoothing import Draws
-from privet.evidence.certificate.symbols import certify_alphabet, response, smallest_flip
+from privet.evidence.certificate.symbols import smallest_flip
 from privet.evidence.certificate.values import Certification, Step
 from privet.evidence.figures import Certified, Figure
 from privet.nets.additive import Additive
 from privet.nets.device import pick
 from privet.nets.identity import Identity
-from privet.nets.symbols import ROUNDING, Symbols
+from privet.nets.symbols import Symbols
+from privet.release.graph_shape import read_shape
 from privet.release.noise import Noise
 from privet.release.release import Release
 
@@ -205,27 +213,6 @@ def _codes(release: Release, test: Dataset) -> CertifiedCodes:
     return certified_codes(graph_of(release), release.noise.shape, inputs)
 
 
-def _certificate(
-    size: int,
-    codes: Array,
-    scale: float,
-    target: GuessTarget,
-    people: Array,
-    confidence: float,
-    seed: int,
-    releases: int = 1,
-) -> gaussian.Certificate:
-    """Of codes or, with an alphabet of this size, of symbols."""
-    present = target.labels >= 0
-    asked = (target.labels[present], people[present], target.name, target.values)
-    shared: dict[str, Any] = {"confidence": confidence, "releases": releases}
-    if not size:
-        return gaussian.certify(codes[present], scale, *asked, draws=Draws(seed=seed), **shared)
-    rounding = (size + 1) * ROUNDING
-    channel = response(size, scale)
-    return certify_alphabet(codes[present], size, channel, *asked, rounding=rounding, **shared)
-
-
 def choose_noise_scale(
     release: Release,
     data: Dataset,
@@ -247,6 +234,8 @@ def choose_noise_scale(
     )
     on_test = guess_targets(data, "test", release.private, joint=False)
     confidence = headline_confidence(confidence, len(on_test))
+    reach = read_shape(graph_of(release)).reach
+    width = reach[1] - reach[0] if reach else None
     on_select = guess_targets(data, "select", release.private, joint=False)
     for guessed, later in zip(on_select, on_test, strict=True):
         blind = 1 / max(len(guessed.values), 1)
@@ -262,7 +251,7 @@ def choose_noise_scale(
             scale = smallest_flip(codes[present], size, *among, **shared)
         else:
             scale = gaussian.smallest_sigma(
-                codes[present], *among, draws=Draws(20_000, seed), **shared
+                codes[present], *among, draws=Draws(20_000, seed), width=width, **shared
             )
         if scale is None:
             here = people_per_value(guessed, select.people)
@@ -325,7 +314,7 @@ def certify(
     >>> release = privet.Noisy(sigma=3.0).fit(data, private=["u"])
     >>> _, found = certify(release, data, progress=False)
     >>> [(one.releases, round(one.bound, 2)) for one in found.certificates]
-    [(1, 0.86), (4, 0.86), (16, 0.86)]
+    [(1, 0.86), (4, 0.87), (16, 0.87)]
     """
     started, where = time.monotonic(), pick(device)
     _check_certifiable(release, data, utility, confidence, target)
@@ -421,12 +410,14 @@ def noise_curve(
     targets = guess_targets(data, "test", release.private, joint=False)
     scales = FLIPS if size else [factor * noise_scale(release) for factor in FACTORS]
     table = np.eye(size)[codes] if size else codes
+    shape = read_shape(graph_of(release))
+    people = [coded_people(t, codes[test], rest.people[test]) for t in targets]
     with bar("noise levels", len(scales), progress) as tick:
         for done, scale in enumerate(scales):
-            given = (size, codes[test], scale)
+            noise = mechanism(replace(shape, scale=scale), 1, Draws(seed=seed))
             bounds = {
-                t.name: _certificate(*given, t, rest.people[test], confidence, seed).bound
-                for t in targets
+                t.name: certify_people(coded, noise, delta=1 - confidence).bound
+                for t, coded in zip(targets, people, strict=True)
             }
             noisy = _noisy_table(table, scale, bool(size))
             scores = _task_scores(noisy, table, rest, utility, device, seed)
