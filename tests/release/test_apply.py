@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+import privet
 from privet.core.errors import PrivetError
 from privet.core.json_values import read
 from privet.core.parallel_map import in_order
@@ -426,3 +427,24 @@ def test_killed_in_the_middle_it_leaves_no_half_file(table, tmp_path):
     assert not out.exists() and not list(tmp_path.glob("[!.]*"))
     apply_files(folder, [path], out, ["name"], progress=False)
     assert len(pq.read_table(out)) == ROWS
+
+
+def test_a_csv_file_holds_the_same_numbers(table, tmp_path):
+    folder, path, _ = table
+    wanted = _numbers(apply(folder, [path], tmp_path / "a.parquet", seed=3, progress=False))
+    written = apply(folder, [path], tmp_path / "a.csv", ["name"], seed=3, progress=False)
+    assert written == tmp_path / "a.csv" and written.is_file()
+    frame = pd.read_csv(written)
+    assert list(frame.columns) == ["name", "z0", "z1"] and frame["name"][0] == "p0"
+    np.testing.assert_allclose(frame[["z0", "z1"]], wanted, rtol=1e-6)
+
+
+def test_nothing_is_replaced_unless_asked(table, tmp_path):
+    folder, path, _ = table
+    target = tmp_path / "a.parquet"
+    privet.apply(folder, path, target, seed=3)
+    with pytest.raises(PrivetError, match="--force"):
+        privet.apply(folder, path, target, seed=4)
+    privet.apply(folder, path, target, seed=4, options=ApplyOptions(force=True))
+    with pytest.raises(PrivetError, match=r"\.xlsx"):
+        privet.apply(folder, path, tmp_path / "a.xlsx", seed=4)

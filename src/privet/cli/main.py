@@ -43,7 +43,7 @@ Data = Annotated[
     str,
     typer.Option(
         "--data",
-        help="portraits, toy:gaussian, celeba:DIR, a parquet or CSV file, a folder of pictures",
+        help="portraits, toy:gaussian, celeba:DIR, a table (parquet, CSV), a folder of pictures",
     ),
 ]
 SchemaFile = Annotated[
@@ -638,9 +638,9 @@ def apply(
     release: Annotated[Path, typer.Argument(help="Folder of the release")],
     inputs: Annotated[
         list[Path],
-        typer.Argument(help="Pictures, a folder of pictures, or one parquet or CSV file"),
+        typer.Argument(help="Pictures, a folder of pictures, or one table: parquet, CSV, ..."),
     ],
-    target: Annotated[Path, typer.Option("--out", help="A parquet file, or a folder for one")],
+    target: Annotated[Path, typer.Option("--out", help="A .parquet or .csv file, or a folder")],
     keep: Annotated[
         str,
         typer.Option(
@@ -713,6 +713,7 @@ def apply(
         ),
     ] = None,
     ray: Ray = None,
+    force: Force = False,
 ) -> None:
     """Privatize files: only what the release lets through is written.
 
@@ -730,7 +731,9 @@ def apply(
         accept=accept,
         audit=judged,
         column=column,
-        options=ApplyOptions(campaign, id_column, fresh, ordered, cast(Per, per), person, records),
+        options=ApplyOptions(
+            campaign, id_column, fresh, ordered, cast(Per, per), person, records, force
+        ),
         ray=ray,
     )
     out.print(f"Released:  {written}", markup=False)

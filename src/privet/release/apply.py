@@ -31,6 +31,7 @@ from privet.data.dataset import Array
 from privet.data.schema import PAD, Schema
 from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures, count, frames_of
 from privet.evidence.what_leaves import Link, WhatLeaves
+from privet.release.csv_output import write_csv
 from privet.release.keyed_noise import KeyedNoise
 from privet.release.noise_keys import noise_key
 from privet.release.per_person import person_table
@@ -75,6 +76,7 @@ class ApplyOptions:
         person: The column that says whose a record is; `person` or `author` where none is named.
         records: With `per="person"`, how many records of a person are used at most, drawn at
             random; None for all. Where a certificate was made for so many, give that number.
+        force: Let `privet.apply` replace a file that is there already.
     """
 
     campaign: str | None = None
@@ -84,6 +86,7 @@ class ApplyOptions:
     per: Per = "record"
     person: str | None = None
     records: int | None = None
+    force: bool = False
 
     def __post_init__(self) -> None:
         refuse_if(self.per not in ("record", "person"), "--per is record or person.")
@@ -152,7 +155,7 @@ def apply(
     spread: Spread | None = None,
     options: ApplyOptions | None = None,
 ) -> Path:
-    """Release the records of `inputs` with the release in `folder`; returns the parquet file
+    """Release the records of `inputs` with the release in `folder`; returns the parquet or CSV file
     written at or under `out`.
 
     `keep` names columns to write beside the released records, `column` the one that holds the
@@ -178,7 +181,7 @@ def apply(
         records.person is not None and spread is not None,
         "One release per person is made on one machine: leave out --ray.",
     )
-    target = out if out.suffix == ".parquet" else out / "released.parquet"
+    target = target_file(out)
     undo = writable_folder(target.parent)
     try:
         with replacing(target) as temporary, bar("releasing", records.total, progress) as tick:
@@ -194,11 +197,21 @@ def apply(
                 parts = (table.drop_columns([PLACE]) for table in parts)
             else:
                 parts = shuffled(_alike(parts), target.parent, CHUNK)
-            _write(temporary, _about(release, records, options, seed), parts)
+            write = write_csv if target.suffix == ".csv" else _write
+            write(temporary, _about(release, records, options, seed), parts)
     except BaseException:
         undo()
         raise
     return target
+
+
+def target_file(out: Path) -> Path:
+    """The file to write: the one that was named, or one in the folder that was named."""
+    refuse_if(
+        out.suffix not in ("", ".parquet", ".csv") and not out.is_dir(),
+        f"Released records are written as .parquet or .csv, not as {out.suffix}.",
+    )
+    return out if out.suffix in (".parquet", ".csv") else out / "released.parquet"
 
 
 def _per_person(
