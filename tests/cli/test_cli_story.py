@@ -165,7 +165,8 @@ def test_a_column_of_names_is_left_out_and_named(tmp_path):
         tmp_path / "r",
     ]
     result = CliRunner().invoke(cli.app, [str(word) for word in words])
-    assert result.exit_code == 0 and "Left out of the input: [name]." in result.stderr
+    note = "Not used as input, because it holds names of individuals: [name]."
+    assert result.exit_code == 0 and note in result.stderr
     card = (tmp_path / "r" / "card.json").read_text()
     assert "Kiel" in card and "Person" not in card
 

@@ -22,6 +22,7 @@ from privet.data.schema import learn_schema
 from privet.evidence.figures import Audit, Figure, Finding, Reading
 from privet.evidence.what_leaves import WhatLeaves
 from privet.nets import registry as nets
+from privet.release.apply import ApplyOptions
 from privet.release.kept_columns import check_judged, was_judged, what_is_read
 from privet.release.noise import Noise
 from privet.release.release import Release
@@ -189,7 +190,8 @@ def test_from_audit_to_apply(tmp_path: Path) -> None:
     privet.apply(folder, people, out, keep="city", audit=tmp_path / "city")
     leaves = json.loads(pq.read_schema(out).metadata[b"privet"])["leaves"]
     assert leaves["kept"] == ["city"] and pq.read_schema(out).names == ["city", "z"]
-    privet.apply(folder, people, out, keep="relationship", accept="relationship")
+    again = ApplyOptions(force=True)
+    privet.apply(folder, people, out, keep="relationship", accept="relationship", options=again)
     with pytest.raises(PrivetError, match="is what the release hides"):
         privet.apply(folder, people, out, keep="sex", accept="sex")
 

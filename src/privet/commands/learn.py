@@ -12,6 +12,7 @@ from privet.core.files import writable_folder
 from privet.core.progress import console
 from privet.core.settings import names
 from privet.data.checks import check_data, input_columns, refuse_meaningless, serious
+from privet.data.column_meaning import NO_INPUT
 from privet.data.dataset import Dataset
 from privet.data.schema import TableSchema
 from privet.data.sources import load
@@ -78,6 +79,9 @@ def learn(
     refuse_meaningless(checks, run.accept)
     for sentence in serious(checks):
         console.print(f"Look at the data first: {sentence}", **PLAIN)
+    for note in data.notes:
+        if note.startswith(NO_INPUT):
+            console.print(note, **PLAIN)
     if unused := _unused_columns(problem, [*hidden, *tasks, *left_out]):
         console.print(
             f"Left out of the input: {', '.join(unused)}. No two people share a value there, and "

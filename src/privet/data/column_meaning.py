@@ -10,6 +10,8 @@ import pandas as pd
 
 from privet.data.attribute_codes import MANY
 
+# How a note on such columns begins.
+NO_INPUT = "Not used as input, because it holds"
 # Cells that are looked at.
 SAMPLE = 200
 # Share of these that must look alike.
@@ -76,8 +78,5 @@ def left_out(columns: pd.DataFrame, usable: Iterable[str]) -> tuple[list[str], t
     for name in usable:
         if reason := why_no_input(columns[name]):
             reasons.setdefault(reason, []).append(name)
-    notes = tuple(
-        f"Not used as input, because it holds {reason}: {', '.join(names)}."
-        for reason, names in reasons.items()
-    )
+    notes = tuple(f"{NO_INPUT} {reason}: {', '.join(names)}." for reason, names in reasons.items())
     return [name for names in reasons.values() for name in names], notes
