@@ -131,6 +131,7 @@ function proved(audit, attribute, reading) {
     seen: say(together ? "seen_person" : "seen_record"),
     what: one.attribute,
     bound: percent(one.bound, "up"),
+    over: one.weighing ?? "people",
     blind: percent(1 / Math.max(one.values.length, 1)),
     sure: sure(one),
     by: say("claimed", { who: "the campaign's owner" }),
@@ -166,7 +167,8 @@ function tail({ priors }) {
 export function howMany(most, audit, names) {
   if (most === 1) return say("records_once");
   const covered = names.map((name) =>
-    Math.max(0, ...(audit?.certificates ?? []).filter((one) => one.attribute === name && isNumber(one.bound) && one.releases === 1 && !one.given?.length).map((one) => (one.per === "person" ? most : one.records ?? 1))),
+    // One release made of several records is another thing than several releases.
+    Math.max(0, ...(audit?.certificates ?? []).filter((one) => one.attribute === name && isNumber(one.bound) && one.releases === 1 && !one.given?.length && one.per !== "person").map((one) => one.records ?? 1)),
   );
   const fewest = covered.length ? Math.min(...covered) : 0;
   const said = most.toLocaleString("en");

@@ -403,8 +403,9 @@ def certify(
     for releases in by_attribute(found.certificates).values():
         one = releases[1]
         said = [participant_sentence(one, found.certificates), repeated_sentence(releases)]
-        said += condition_sentences(one, found.certificates)
         out.print(" ".join(filter(None, said)), markup=False)
+        for condition in condition_sentences(one, found.certificates):
+            out.print(f"  {condition}", markup=False)
     if target is not None:
         out.print(target_sentence(found), markup=False)
     if folder is not None:

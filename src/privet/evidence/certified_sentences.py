@@ -16,7 +16,8 @@ def seen(one: Certified) -> str:
     'one release of one record and knows income'
     """
     if one.per == "person":
-        text = say("seen_person")
+        several = one.records > 1
+        text = say("seen_person_of", records=f"{one.records:,}") if several else say("seen_person")
     elif one.records > 1:
         text = say("seen_records", records=f"{one.records:,}")
     elif one.releases > 1:
@@ -75,6 +76,7 @@ def bound_sentence(one: Certified, by: str = "") -> str:
         seen=seen(one),
         what=guessed(one),
         bound=percent(one.bound, "up"),
+        over=one.weighing,
         blind=percent(one.chance),
         sure=sure(one),
         by=by or claimed(),

@@ -49,7 +49,8 @@ def found_on(reading: Reading | None, one: Certified) -> Figure | None:
     """The highest figure of an attacker who saw no more than a certificate is about."""
     if reading is None or reading.is_number or not reading.released:
         return None
-    scores = [reading.worst.score] if one.records == 1 and not one.given else []
+    by_people = reading.evidence.get("balanced_by_people") if one.weighing == "people" else None
+    scores = [by_people or reading.worst.score] if one.records == 1 and not one.given else []
     for finding in reading.others:
         rebuilt = finding.source == "rebuilt" and one.records == 1 and not one.given
         pooled = finding.source == "pooled" and 1 < finding.records <= one.records
@@ -133,22 +134,24 @@ def average_sentence(one: Certified) -> str:
 
 def records_sentence(one: Certified, others: Sequence[Certified]) -> str:
     """What is certified for several records of a person, or that nothing is."""
-    said, several = [], [c for c in others if c.bound is not None and not c.given]
-    for other in several:
-        if other.per == "person":
-            said.append(say("certified_per_person", bound=percent(other.bound or 1.0, "up")))
-    tuples = [c for c in (one, *several) if c.records > 1 and c.per == "record"]
+    several = [c for c in (one, *others) if c.bound is not None and not c.given]
+    said = [
+        say("certified_by_records", bound=percent(c.bound or 1.0, "up"))
+        for c in several
+        if c.weighing == "records" and c.records == 1
+    ]
+    tuples = [c for c in several if c.records > 1 and c.per == "record"]
     if tuples:
         most = max(tuples, key=lambda c: c.records)
-        said.append(
-            say(
-                "certified_records",
-                records=f"{most.records:,}",
-                bound=percent(most.bound or 1.0, "up"),
-            )
-        )
-    elif one.per == "record" and not said:
+        fields = {"records": f"{most.records:,}", "bound": percent(most.bound or 1.0, "up")}
+        said.append(say("certified_records", **fields))
+    elif one.per == "record":
         said.append(say("certified_one_record"))
+    together = [c for c in several if c.per == "person"]
+    if together:
+        most = max(together, key=lambda c: c.records)
+        bound = percent(most.bound or 1.0, "up")
+        said.append(say("certified_per_person", seen=seen(most), bound=bound))
     return " ".join(said)
 
 

@@ -76,8 +76,8 @@ def how_many(most: int, audit: Audit | None, private: Sequence[str]) -> str:
             for c in (audit.certificates if audit else ())
             if c.attribute == name and c.bound is not None and c.releases == 1 and not c.given
         ]
-        counts = (most if c.per == "person" else c.records for c in bounds)
-        covered.append(max(counts, default=0))
+        # One release made of several records is another thing than several releases.
+        covered.append(max((c.records for c in bounds if c.per == "record"), default=0))
     fewest = min(covered, default=0)
     if fewest < most:
         return say("records_uncertified", most=f"{most:,}")
