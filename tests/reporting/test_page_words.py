@@ -94,6 +94,14 @@ AUDITS = {
     "as guessing": with_beard(0.505),
     "beaten": with_beard(0.72),
     "kept columns read more": with_beard(0.52, KEPT),
+    "people weigh the same": example.audit(
+        (
+            replace(
+                with_beard(0.72).reading("beard"),
+                evidence={"balanced_by_people": example.figure(0.57, 900)},
+            ),
+        )
+    ),
     "no certificate": with_beard(0.61, certified=False),
     "one value readable": races(True),
     "no value readable": races(False),

@@ -41,7 +41,7 @@ from privet.evidence.figures import (
     Risk,
 )
 from privet.evidence.sentences import table
-from privet.exchange.participant.sentences import hidden, how_many
+from privet.exchange.participant.sentences import about, hidden, how_many
 from privet.language.model_audit import verdict as language_verdict
 from privet.language.models.dp_sgd import author_guarantee
 from privet.language.private_words.attacks import EpsilonFigures
@@ -297,6 +297,18 @@ def read_words(value: float) -> str:
     return EpsilonFigures(8.0, found, {}, {"prior": example.figure(0.4)}, 0.5).sentence
 
 
+def attached(audit: str | None) -> str:
+    """What a participant reads of a campaign whose audit, if there is one, cannot be read."""
+    release = SimpleNamespace(audit=audit)
+    manifest = SimpleNamespace(
+        **dict.fromkeys(("title", "purpose", "who", "method"), "x"),
+        **{"labels": [], "private": ["beard"], "records_per_person": 1, "retention_days": 3},
+        **{"mode": "sealed", "release": release},
+    )
+    campaign = SimpleNamespace(manifest=manifest, audit=None, fingerprint="ab")
+    return about(campaign, False)  # type: ignore[arg-type]
+
+
 def first_page() -> str:
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     return " ".join(text.split())
@@ -368,6 +380,14 @@ CASES = {
         " value, 58",
         lambda: said(private()),
         lambda: said(replace(private(), released=(replace(private().worst, plain=VOID),))),
+    ),
+    "by_people": Case(
+        "Where every person weighs the same, however many records they have, an attacker is right"
+        " 57 times in 100 (between 53 and 61), balanced",
+        lambda: said(
+            replace(private(), evidence={"balanced_by_people": example.figure(0.57, 900)})
+        ),
+        lambda: said(private()),
     ),
     "misses": Case("; it misses by 8.14 on average", lambda: said(AGE), lambda: said(private())),
     "guessing_misses": Case(", guessing by 9.80", lambda: said(AGE), lambda: said(private())),
@@ -789,6 +809,12 @@ CASES = {
         "How well it is hidden is not known: the campaign's owner has attached no audit.",
         lambda: hidden(None, "beard"),
         lambda: hidden(certified_audit(bounded()), "beard"),
+    ),
+    "unread_audit": Case(
+        "How well it is hidden is not known: the audit that the campaign's owner attached cannot be"
+        " read here.",
+        lambda: attached("ab12"),
+        lambda: attached(None),
     ),
     "unmeasured": Case(
         "No attacker's success was measured.",

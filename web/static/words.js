@@ -79,6 +79,12 @@ function atRealFrequencies(reading, { plain }, of) {
   return `${say("real_frequencies", { times: soMany(times(plain.value, of)), of, blind: times(plain.chance, of) })}.`;
 }
 
+function weighedByPeople({ evidence }, of) {
+  const score = evidence?.balanced_by_people;
+  if (!measured(score)) return "";
+  return `${say("by_people", { times: soMany(times(score.value, of)), of, low: times(score.low, of, "down"), high: times(score.high, of, "up") })}.`;
+}
+
 /** What was found about one private attribute: the number to show large, what was measured, and what is claimed for every attacker. */
 export function hidden(audit, attribute) {
   const reading = audit?.readings?.find((one) => one.role === "private" && one.attribute === attribute);
@@ -102,7 +108,7 @@ export function hidden(audit, attribute) {
   const single = singleValues(reading);
   // Where the mean over all values is guessing and one of them is read, that one comes first.
   const first = single && score.low <= score.chance ? legible(reading)[0] : null;
-  const found = [...(first ? [single, together] : [together, single]), atRealFrequencies(reading, worst, of), before].filter(Boolean).join(" ");
+  const found = [...(first ? [single, together] : [together, single]), atRealFrequencies(reading, worst, of), weighedByPeople(reading, of), before].filter(Boolean).join(" ");
   if (first) return { large: times(first.score.value), label: say("large_value", { of: 100, value: first.value }), found, proof, more };
   return { large: times(score.value, of), label: say("large", { of }), found, proof, more };
 }
@@ -124,7 +130,9 @@ function proved(audit, attribute, reading) {
   const one = audit.certificates?.find((certificate) => certificate.attribute === attribute && ofOneRecord(certificate));
   if (!one) return { proof: say("uncertified"), more: "" };
   if (!isNumber(one.bound)) return { proof: say("not_certified", { reason: one.reason || "no reason was kept" }), more: "" };
-  const scores = [reading?.released?.[reading.best], ...(reading?.others ?? []).filter((other) => other.source === "rebuilt")].map((other) => other?.score);
+  const byPeople = (one.weighing ?? "people") === "people" ? reading?.evidence?.balanced_by_people : null;
+  const rebuilt = (reading?.others ?? []).filter((other) => other.source === "rebuilt").map((other) => other.score);
+  const scores = [byPeople ?? reading?.released?.[reading.best]?.score, ...rebuilt];
   if (reading?.values.length && scores.some((score) => measured(score) && score.low > one.bound)) return { proof: say("beaten", { bound: percent(one.bound, "up") }), more: "" };
   const together = one.per === "person";
   const said = say("certified", {

@@ -228,6 +228,14 @@ def _real_frequencies(reading: Reading) -> str:
     return f"{say('real_frequencies', **fields)}."
 
 
+def _by_people(reading: Reading) -> str:
+    """The figure in which every person weighs the same; empty where people have one record."""
+    figure = reading.evidence.get("balanced_by_people")
+    if figure is None or not measured(figure):
+        return ""
+    return f"{say('by_people', **fields_of(figure))}."
+
+
 def _visible(reading: Reading) -> str:
     """The smallest leak that the audit could have seen; empty where it does not say."""
     least = reading.evidence.get("smallest_visible")
@@ -294,7 +302,7 @@ def told(reading: Reading, noun: str = "records") -> tuple[str, str]:
     if single_value(reading) is not None:
         # The mean over all values would comfort falsely.
         text, classes = f"{classes[0].lower()}{classes[1:]}", f"{text[0].upper()}{text[1:]}"
-    more = (classes, _real_frequencies(reading), _on_raw(reading, noun, tried))
+    more = (classes, _real_frequencies(reading), _by_people(reading), _on_raw(reading, noun, tried))
     return text, " ".join(filter(None, more))
 
 

@@ -34,7 +34,7 @@ class Campaign:
         manifest: What its owner signed.
         card, graph: Of its release.
         open: Whether it takes records.
-        audit: Of its release, where the owner attached one.
+        audit: Of its release, where the owner attached one that can be read here.
     """
 
     link: Link
@@ -81,13 +81,13 @@ def fetch_campaign(
     return Campaign(link, manifest, card, graph, signed.open, audit)
 
 
-def _read_audit(content: bytes, manifest: Manifest) -> Audit:
-    """The audit that the owner attached; one of another release promises what this one does not
-    keep."""
+def _read_audit(content: bytes, manifest: Manifest) -> Audit | None:
+    """The audit that the owner attached, or None where this Privet cannot read it; one of another
+    release promises what this one does not keep."""
     try:
         audit = Audit.from_json(content.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise PrivetError("The audit that the campaign's owner attached is no text.") from None
+    except (UnicodeDecodeError, PrivetError):
+        return None
     hashes = audit.release.get("sha256")
     if not isinstance(hashes, dict) or hashes.get("graph") != manifest.release.graph:
         raise PrivetError("The audit is of another release. Do not take part.")

@@ -36,7 +36,7 @@ def about(campaign: Campaign, is_known: bool) -> str:
         "who": _safe(manifest.who),
         "key": f"{campaign.fingerprint} ({owner})",
         "hides": f"{', '.join(map(_safe, manifest.private))}, by {_safe(manifest.method)}",
-        **{_safe(name): _safe(hidden(campaign.audit, name)) for name in manifest.private},
+        **{_safe(name): _safe(_hidden(campaign, name)) for name in manifest.private},
         "how often": how_many(manifest.records_per_person, campaign.audit, manifest.private),
         "asks": asked or "nothing beside the record",
         "keeps it": f"{manifest.retention_days} days, or until you withdraw",
@@ -46,6 +46,12 @@ def about(campaign: Campaign, is_known: bool) -> str:
     return "\n".join(
         [_safe(manifest.title), *(f"  {name:<9}  {text}" for name, text in lines.items())]
     )
+
+
+def _hidden(campaign: Campaign, attribute: str) -> str:
+    if campaign.audit is None and campaign.manifest.release.audit is not None:
+        return say("unread_audit")
+    return hidden(campaign.audit, attribute)
 
 
 def hidden(audit: Audit | None, attribute: str) -> str:
