@@ -8,6 +8,7 @@ which what would be printed is computed.
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -20,9 +21,10 @@ import numpy as np
 import pytest
 
 from privet.auditing.gate import gate
+from privet.auditing.signatures import Signer, sign, to_base64
 from privet.evidence.certificate.gaussian import certify
 from privet.evidence.certificate.values import Certification
-from privet.evidence.certified_sentences import bound_sentence, checked, claimed
+from privet.evidence.certified_sentences import bound_sentence
 from privet.evidence.figures import (
     AllPriors,
     Audit,
@@ -182,6 +184,19 @@ def bounded(**more: object) -> Certified:
 def certified_audit(*certificates: Certified, reading: Reading | None = None) -> Audit:
     beard = reading or private(mlp=0.52)
     return replace(example.audit((beard,)), certificates=certificates)
+
+
+# Of the secret key of 32 zero bytes.
+KEY = "139e 3940 e64b 5491 7220 88d9 a0d7 4162"
+
+
+@cache
+def signed_audit() -> Audit:
+    with tempfile.TemporaryDirectory() as folder:
+        key = Path(folder) / "key"
+        key.write_text(to_base64(bytes(32)), encoding="utf-8")
+        key.chmod(0o600)
+        return sign(certified_audit(bounded()), Signer(key, "Ada"))
 
 
 def whole(one: Certified, *others: Certified) -> str:
@@ -653,12 +668,17 @@ CASES = {
     "claimed": Case(
         "claimed by the campaign's owner, checked by nobody else",
         lambda: hidden(certified_audit(bounded()), "beard"),
-        lambda: bound_sentence(bounded(), checked("A. Auditor", "ab12")),
+        lambda: hidden(signed_audit(), "beard"),
     ),
-    "checked": Case(
-        "checked by A. Auditor with key ab12",
-        lambda: bound_sentence(bounded(), checked("A. Auditor", "ab12")),
-        lambda: bound_sentence(bounded(), claimed("the owner")),
+    "signed": Case(
+        f"signed in the name of Ada with key {KEY}",
+        lambda: summary(signed_audit()),
+        lambda: summary(replace(signed_audit(), seconds=1.0)),
+    ),
+    "changed": Case(
+        "signed by somebody and changed since: do not rely on it",
+        lambda: render(replace(signed_audit(), seconds=1.0)),
+        lambda: render(signed_audit()),
     ),
     "certified_prior": Case(
         "At the real frequencies nobody is right more often than 66.0 %; always naming the most"
@@ -798,6 +818,13 @@ CASES = {
         "61.0 in 100 (60.3 to 61.7, n = 20,000)",
         lambda: held_to(example.audit((private(),)), max_accuracy={"beard": 0.7}),
         lambda: held_to(example.audit((example.unmeasured(),)), max_accuracy={"beard": 0.7}),
+    ),
+    "gate_beaten": Case(
+        "an attacker reads 72.0 in 100, balanced (71.3 to 72.7), which is above",
+        lambda: held_to(
+            certified_audit(bounded(), reading=private(mlp=0.72)), max_certified={"beard": 0.7}
+        ),
+        lambda: held_to(certified_audit(bounded()), max_certified={"beard": 0.7}),
     ),
     "gate_certified": Case(
         "certified, no adversary above 64.5 in 100, balanced (99 % confidence for this statement by"

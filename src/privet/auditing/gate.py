@@ -318,7 +318,7 @@ def _doubts(held: _Held, one: Certified) -> list[str]:
     ]
     if beaten:
         most = max(beaten, key=lambda score: score.low)
-        doubts.append(f"an attacker reads {percent(most.value)} ({between(most)}), which is above")
+        doubts.append(say("gate_beaten", value=percent(most.value), between=between(most)))
     return doubts
 
 

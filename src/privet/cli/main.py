@@ -381,6 +381,7 @@ def certify(
         target_sentence,
     )
     from privet.reporting.sentences import looks_sentence
+    from privet.reporting.signers import said_by
 
     found = run(
         release,
@@ -402,7 +403,8 @@ def certify(
         out.print(looked, markup=False)
     for releases in by_attribute(found.certificates).values():
         one = releases[1]
-        said = [participant_sentence(one, found.certificates), repeated_sentence(releases)]
+        by = said_by(found, "whoever ran this")
+        said = [participant_sentence(one, found.certificates, by), repeated_sentence(releases)]
         out.print(" ".join(filter(None, said)), markup=False)
         for condition in condition_sentences(one, found.certificates):
             out.print(f"  {condition}", markup=False)

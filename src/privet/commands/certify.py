@@ -114,7 +114,7 @@ def certify(
             looks=look_at_test(data, "certify", loaded.card.get("sha256")),
         )
         if folder is not None:
-            page = render_certificate(certificate)
+            page = render_certificate(certificate)  # where it fails, nothing is written
             if target is not None:
                 made.card["command"] = command
                 made.save(folder, made.graph)
@@ -122,6 +122,7 @@ def certify(
                 certificate = replace(certificate, release=hashes)
         if sign is not None:
             certificate = signed(certificate, sign)
+            page = render_certificate(certificate)
         if folder is not None:
             certificate.save(folder / "certificate.json")
             write_text(folder / "certificate.html", page)

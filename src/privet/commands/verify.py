@@ -11,11 +11,14 @@ from privet.auditing.signatures import sign as signed
 from privet.auditing.verify import Verification
 from privet.auditing.verify import verify as verified
 from privet.core.errors import PrivetError
+from privet.core.files import write_text
 from privet.data.dataset import Dataset
 from privet.data.sources import load
 from privet.evidence.certificate.values import Certification
 from privet.evidence.figures import Audit
 from privet.release.release import Release
+from privet.reporting.markdown import summary
+from privet.reporting.page import render, render_certificate
 
 __all__ = ["make_key", "sign", "verify"]
 
@@ -55,17 +58,25 @@ def verify(
 
 
 def sign(document: str | Path, key: str | Path, auditor: str) -> Path:
-    """Sign an audit or a certificate in its file; returns the file.
+    """Sign an audit or a certificate in its file, and write its page again; returns the file.
 
     document: the file, or the folder that holds it.
     key: the file of a secret key.
     auditor: the name to sign with.
     """
     path = _file(Path(document))
+    signer = Signer(key, auditor)
     if "battery" in read_document(path):
-        signed(Audit.load(path), Signer(key, auditor)).save(path)
+        audit = signed(Audit.load(path), signer)
+        audit.save(path)
+        pages = {"report.html": render(audit), "summary.md": summary(audit)}
     else:
-        signed(Certification.load(path), Signer(key, auditor)).save(path)
+        certificate = signed(Certification.load(path), signer)
+        certificate.save(path)
+        pages = {"certificate.html": render_certificate(certificate)}
+    for name, page in pages.items():
+        if path.with_name(name).exists():
+            write_text(path.with_name(name), page)
     return path
 
 

@@ -46,9 +46,14 @@ def claimed(who: str = "whoever ran this") -> str:
     return say("claimed", who=who)
 
 
-def checked(who: str, key: str) -> str:
-    """By whom it was checked and signed."""
-    return say("checked", who=who, key=key)
+def signed(who: str, key: str) -> str:
+    """In whose name it was signed, and the fingerprint of the key."""
+    return say("signed", who=who, key=key)
+
+
+def changed() -> str:
+    """That its signature is not that of its content."""
+    return say("changed")
 
 
 def guessed(one: Certified) -> str:

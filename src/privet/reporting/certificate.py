@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from privet.evidence.certificate.values import Certification
-from privet.evidence.certified_sentences import bound_sentence, claimed, guessed, seen, sure
+from privet.evidence.certified_sentences import bound_sentence, guessed, seen, sure
 from privet.evidence.figures import Audit, Certified, CertifiedGroup, Figure, Reading
 from privet.evidence.formatting import amount, listed, measured, percent, times_in_100
 from privet.evidence.sentences import say
@@ -84,14 +84,12 @@ def headline(audit: Audit, reading: Reading, by: str = "") -> str:
     return f"{worst} {bound_sentence(one, by)}".lstrip()
 
 
-def said_of(audit: Audit, attribute: str) -> str:
+def said_of(audit: Audit, attribute: str, by: str = "") -> str:
     """The certificate of an attribute beside what attackers found."""
-    one = by_attribute(audit.certificates)[attribute][1]
-    by = claimed("whoever ran this audit")
     for reading in audit.private:
         if reading.attribute == attribute and (text := headline(audit, reading, by)):
             return text
-    return bound_sentence(one, by)
+    return bound_sentence(by_attribute(audit.certificates)[attribute][1], by)
 
 
 def found_in(reading: Reading | None, group: CertifiedGroup) -> Figure | None:

@@ -8,6 +8,7 @@ import unicodedata
 from privet.evidence.figures import Audit
 from privet.reporting.page import jinja
 from privet.reporting.sentences import records
+from privet.reporting.signers import said_by
 
 # Everything that could mean something in Markdown, HTML or a table's row.
 _MARKUP = re.compile(r"""[^\w .,;:%()'"?=+-]|_""")
@@ -17,7 +18,8 @@ def summary(audit: Audit) -> str:
     """One table for what was hidden, one for what is still possible, what else was found, and what
     the audit does not show."""
     page = jinja().get_template("report.md")
-    made = page.render(audit=audit, noun=records(audit), text=text)
+    by = said_by(audit, "whoever ran this audit")
+    made = page.render(audit=audit, noun=records(audit), text=text, by=by)
     return re.sub(r"\n{3,}", "\n\n", made).strip() + "\n"
 
 

@@ -13,7 +13,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from privet.core.files import write_text
 from privet.evidence import formatting
 from privet.evidence.certificate.values import Certification
-from privet.evidence.certified_sentences import claimed
 from privet.evidence.figures import Audit, Figure, Reading, Rebuilt
 from privet.reporting import (
     audit_plots,
@@ -24,6 +23,7 @@ from privet.reporting import (
     sentences,
 )
 from privet.reporting.audit_plots import Alternative, alternatives
+from privet.reporting.signers import said_by
 
 # Pictures of one private attribute against one task; beyond these the tables serve better.
 MOST_PANELS = 8
@@ -64,7 +64,7 @@ def render(audit: Audit, compare: Sequence[Audit] = (), pages: Sequence[str] = (
         undeclared=sections.ranked(audit),
         certificates=audit.certificates,
         readings={r.attribute: r for r in audit.private},
-        by=claimed("whoever ran this audit"),
+        by=said_by(audit, "whoever ran this audit"),
     )
 
 
@@ -84,7 +84,7 @@ def render_certificate(certification: Certification) -> str:
         hidden=hidden,
         target=certificate.target_sentence(certification),
         panels=drawn[:MOST_PANELS],
-        by=claimed("whoever ran this certification"),
+        by=said_by(certification, "whoever ran this certification"),
     )
 
 

@@ -6,13 +6,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from privet.evidence.certified_sentences import claimed
 from privet.evidence.figures import Audit
 from privet.evidence.sentences import say
 from privet.exchange.participant.campaign import Campaign
 from privet.exchange.participant.outbox import Receipt, Sent
 from privet.exchange.participant.records import Record
 from privet.reporting import certificate, sentences
+from privet.reporting.signers import said_by
 
 # Records described one by one.
 SHOWN = 5
@@ -62,7 +62,7 @@ def hidden(audit: Audit | None, attribute: str) -> str:
     if reading is None or not reading.released:
         return say("unmeasured")
     one = certificate.by_attribute(audit.certificates).get(attribute, {}).get(1)
-    proof = certificate.headline(audit, reading, claimed("the campaign's owner"))
+    proof = certificate.headline(audit, reading, said_by(audit, "the campaign's owner"))
     if one is None:
         proof = say("uncertified")
     elif one.bound is None:
