@@ -7,10 +7,11 @@ stays in memory. The goal: 0.85.
 Releases are of networks at their published width that have learned nothing: hedge and TIPRDC's
 extractor, on rows of thirteen columns and on JPEGs of CelebA's size brought to 64 x 64. Ours and
 the reference take turns; a ratio is the reference's seconds over ours for as many records, reading,
-decoding, encoding, noise, writing and syncing included. Beside it: the same of processor seconds,
-which other programs on the machine do not change; the ratio to onnxruntime's default settings (all
-cores on one batch of 256); and the peak memory of the command in a process of its own. The exit
-code is 1 under the goal or over 1 GB.
+decoding, encoding, noise, shuffling, writing and syncing included. Beside it: the same of processor
+seconds, which other programs on the machine do not change; how much noise from a key costs over
+noise from the operating system, and shuffling over keeping the order, in processor seconds; the
+ratio to onnxruntime's default settings (all cores on one batch of 256); and the peak memory of the
+command in a process of its own. The exit code is 1 under the goal or over 1 GB.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from privet.benchmarking.ratios import machine
 from privet.core.progress import console
 from privet.data.schema import ImageSchema, learn_schema
 from privet.data.sources import load
-from privet.release.apply import apply
+from privet.release.apply import ApplyOptions, apply
 from privet.release.randomness import NOISE_BATCH
 from privet.release.release import Release
 from privet.release.runtime import read_graph, session
@@ -98,7 +99,9 @@ def inputs(folder: Path, kind: str, n: int) -> tuple[Path, Any, int]:
 def measure(release: Path, source: Path, n: int, folder: Path, turns: int) -> dict[str, Any]:
     peak = peak_bytes(release, source, folder / "out.parquet")
     works: dict[str, Callable[[], object]] = {
-        "ours": lambda: apply(release, [source], folder / "out.parquet", progress=False),
+        "ours": applied(release, source, folder),
+        "ordered": applied(release, source, folder, ordered=True),
+        "fresh": applied(release, source, folder, ordered=True, fresh=True),
         "bare": bare(release, n),
         "default": default(release, n),
     }
@@ -109,10 +112,18 @@ def measure(release: Path, source: Path, n: int, folder: Path, turns: int) -> di
         "records": n,
         "over_bare": spread([turn["bare"][0] / turn["ours"][0] for turn in taken]),
         "over_bare_processor": spread([turn["bare"][1] / turn["ours"][1] for turn in taken]),
+        "keyed_over_fresh": spread([turn["ordered"][1] / turn["fresh"][1] for turn in taken]),
+        "shuffled_over_ordered": spread([turn["ours"][1] / turn["ordered"][1] for turn in taken]),
         "over_default": spread([turn["default"][0] / turn["ours"][0] for turn in taken]),
         "records_per_second": round(n / float(np.median([turn["ours"][0] for turn in taken])), 1),
         "peak_bytes": peak,
     }
+
+
+def applied(release: Path, source: Path, folder: Path, **options: bool) -> Callable[[], object]:
+    given = ApplyOptions(home=folder, **options)
+    out = folder / "out.parquet"
+    return lambda: apply(release, [source], out, progress=False, options=given)
 
 
 def default(release: Path, n: int) -> Callable[[], object]:

@@ -363,7 +363,7 @@ def test_equal_rows_get_other_noise_and_a_changed_row_too(table, tmp_path):
 
 
 def test_records_are_shuffled_and_the_file_says_what_leaves(table, tmp_path, monkeypatch):
-    monkeypatch.setattr(apply_file, "noise_key", lambda campaign: bytes(32))
+    monkeypatch.setattr(apply_file, "noise_key", lambda campaign, home: bytes(32))
     folder, path, _ = table
     names = [f"p{i}" for i in range(ROWS)]
     out = tmp_path / "out.parquet"

@@ -28,7 +28,7 @@ from privet.data.word_vectors import Vocabulary
 from privet.language.private_words.mechanism import PrivateWords
 from privet.methods.tiprdc import TIPRDC
 from privet.nets import registry as nets
-from privet.release.apply import apply, at_once
+from privet.release.apply import ApplyOptions, apply, at_once
 from privet.release.noise import Noise
 from privet.release.release import Release
 from privet.release.runtime import read_graph, session
@@ -93,9 +93,10 @@ def extractor(schema: Schema, folder: Path, width: float = 1.0) -> Path:
 
 
 def _releasing(release: Path, source: Path, n: int, folder: Path) -> tuple[Work, Work]:
-    return lambda: apply(release, [source], folder / "out.parquet", progress=False), bare(
-        release, n
-    )
+    options = ApplyOptions(home=folder)
+    return lambda: apply(
+        release, [source], folder / "out.parquet", progress=False, options=options
+    ), bare(release, n)
 
 
 def bare(release: Path, n: int) -> Work:

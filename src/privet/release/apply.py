@@ -77,6 +77,7 @@ class ApplyOptions:
         records: With `per="person"`, how many records of a person are used at most, drawn at
             random; None for all. Where a certificate was made for so many, give that number.
         force: Let `privet.apply` replace a file that is there already.
+        home: Where keys are kept; `$PRIVET_HOME`, or `~/.local/share/privet`.
     """
 
     campaign: str | None = None
@@ -87,6 +88,7 @@ class ApplyOptions:
     person: str | None = None
     records: int | None = None
     force: bool = False
+    home: Path | None = None
 
     def __post_init__(self) -> None:
         refuse_if(self.per not in ("record", "person"), "--per is record or person.")
@@ -252,7 +254,7 @@ def _randomness(release: Runnable, options: ApplyOptions, seed: int | None) -> R
         return Fresh()
     graph = release.card["sha256"]["graph"]
     campaign = options.campaign or graph[:16]
-    return KeyedNoise(noise_key(campaign), graph, campaign)
+    return KeyedNoise(noise_key(campaign, options.home), graph, campaign)
 
 
 def check_kept(keep: Sequence[str], private: Sequence[str]) -> None:
