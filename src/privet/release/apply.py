@@ -393,6 +393,8 @@ def _alike(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    if table.schema.equals(schema):
+        return table
     try:
         return table.cast(schema)
     except pa.ArrowInvalid:

@@ -107,23 +107,22 @@ class KeyedNoise:
 
     def words(self, x: Array, ids: Sequence[str], count: int) -> Array:
         """The first `count` random words of each of some records of one shape."""
-        x = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("<"))
         kind = _sized(f"{x.dtype.name} {','.join(map(str, x.shape[1:]))}".encode())
-        contents = memoryview(x.tobytes())
+        contents = memoryview(x.astype(x.dtype.newbyteorder("<"), copy=False).tobytes())
         size, more = len(contents) // max(len(x), 1), range(1, -(-count // WORDS))
-        blocks = []
+        blocks, copy = [], self._prefix.copy
         for k, identity in enumerate(ids):
-            state = self._prefix.copy()
-            state.update(_sized(identity.encode()) + kind)
-            state.update(contents[k * size : (k + 1) * size])
-            if more:
-                seed = state.copy()
-                seed.update(b"\1")
-                inner = hashlib.blake2b(key=seed.digest())
-            state.update(b"\0")
+            state, name = copy(), identity.encode()
+            content = contents[k * size : (k + 1) * size]
+            message = b"".join((len(name).to_bytes(4, "little"), name, kind, content))
+            state.update(message + b"\0")
             blocks.append(state.digest())
+            if more:
+                seed = copy()
+                seed.update(message + b"\1")
+                inner = hashlib.blake2b(key=seed.digest()).copy
             for number in more:
-                block = inner.copy()
+                block = inner()
                 block.update(number.to_bytes(8, "little"))
                 blocks.append(block.digest())
         words = np.frombuffer(b"".join(blocks), dtype="<u8").astype(np.uint64, copy=False)

@@ -22,7 +22,7 @@ from privet.data.dataset import Array
 # The column of the random words.
 PLACE = "__place__"
 # Bytes of records that are held in memory.
-ROOM = 32 << 20
+ROOM = 16 << 20
 # A bucket is chosen by so many bits.
 BITS = 8
 
@@ -40,13 +40,15 @@ def shuffled(
         used_bits: Leading bits that are alike in all words.
     """
     held: list[pa.Table] = []
+    size = 0
     spill: _Spill | None = None
     for table in tables:
         held.append(table)
-        if sum(one.nbytes for one in held) > room and used_bits < 64:
+        size += table.nbytes
+        if size > room and used_bits < 64:
             spill = spill or _Spill(folder, 64 - BITS - used_bits)
             spill.add(pa.concat_tables(held))
-            held = []
+            held, size = [], 0
     if spill is None:
         if held:
             whole = pa.concat_tables(held)
