@@ -193,7 +193,7 @@ def test_from_audit_to_apply(tmp_path: Path) -> None:
     again = ApplyOptions(force=True)
     privet.apply(folder, people, out, keep="relationship", accept="relationship", options=again)
     with pytest.raises(PrivetError, match="is what the release hides"):
-        privet.apply(folder, people, out, keep="sex", accept="sex")
+        privet.apply(folder, people, tmp_path / "no.parquet", keep="sex", accept="sex")
 
 
 def _with_sex(released: Path, people: Path) -> Path:
