@@ -49,12 +49,12 @@ def apply(
         spread = partial(on_cluster, ray)
     folder, columns = Path(release), names(keep)
     files = [inputs] if isinstance(inputs, str | Path) else list(inputs)
+    card = read_card(folder)
+    check_kept(columns, card.get("private", []))
+    check_judged(folder, card, columns, names(accept), audit, str(files[0]) if files else "DATA")
     target = target_file(Path(out))
     if target.exists() and not (options and options.force):
         raise PrivetError(
             f"{target} is there already: choose another --out, or replace it with --force."
         )
-    card = read_card(folder)
-    check_kept(columns, card.get("private", []))
-    check_judged(folder, card, columns, names(accept), audit, str(files[0]) if files else "DATA")
     return release_files(folder, files, out, columns, column, seed, spread=spread, options=options)
