@@ -136,6 +136,24 @@ def test_a_bound_that_does_not_come_out_again_does_not_hold(setting: Setting) ->
     assert wrong(result) == ["bounds"]
 
 
+@pytest.mark.parametrize("field", ["data_free", "at_prior", "bits", "priors", "people"])
+def test_every_number_of_a_statement_comes_out_again(setting: Setting, field: str) -> None:
+    stated = replace(Certification.load(setting.certificate), signature=None)
+    first = stated.certificates[0]
+    priors = first.priors
+    assert priors is not None and first.at_prior is not None and first.bits is not None
+    other: dict[str, Any] = {
+        "data_free": 0.5001,
+        "at_prior": first.at_prior - 0.01,
+        "bits": first.bits - 0.01,
+        "priors": replace(priors, bayes_security=priors.bayes_security + 0.01),
+        "people": (first.people[0] + 1, *first.people[1:]),
+    }
+    forged = (replace(first, **{field: other[field]}), *stated.certificates[1:])
+    result = verify(replace(stated, certificates=forged), setting.release, setting.data)
+    assert wrong(result) == ["bounds"]
+
+
 def test_a_statement_that_contradicts_itself_does_not_hold(setting: Setting) -> None:
     stated = replace(Certification.load(setting.certificate), signature=None)
     lower = replace(stated.certificates[0], bound=0.51)
