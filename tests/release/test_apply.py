@@ -398,6 +398,15 @@ def test_what_names_a_person_links_their_records(table, tmp_path):
     assert leaves["linked_by"] == ["person"] and leaves["records"] is None
 
 
+def test_times_link_records(table, tmp_path):
+    _, path, _ = table
+    rows = pd.read_parquet(path)
+    rows["when"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(len(rows)), "h")
+    _apply(table, tmp_path, rows, keep=("name", "when"))
+    leaves = json.loads(pq.read_schema(tmp_path / "out.parquet").metadata[b"privet"])["leaves"]
+    assert leaves["linked_by"] == ["time"] and leaves["records"] is None
+
+
 def test_an_id_with_gaps_tells_nobody_apart(table, tmp_path):
     _, path, _ = table
     rows = pd.read_parquet(path)

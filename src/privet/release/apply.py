@@ -199,8 +199,12 @@ def apply(
                 parts = (table.drop_columns([PLACE]) for table in parts)
             else:
                 parts = shuffled(_alike(parts), target.parent, CHUNK)
+            first = next(parts, None)
+            if first is None:
+                raise PrivetError("There are no records to release.")
+            about = _about(release, records, options, seed, first.schema)
             write = write_csv if target.suffix == ".csv" else _write
-            write(temporary, _about(release, records, options, seed), parts)
+            write(temporary, about, chain([first], parts))
     except BaseException:
         undo()
         raise
@@ -353,13 +357,18 @@ def _size(shape: Sequence[int | None]) -> int:
 
 
 def _about(
-    release: Runnable, records: Records, options: ApplyOptions, seed: int | None
+    release: Runnable,
+    records: Records,
+    options: ApplyOptions,
+    seed: int | None,
+    schema: pa.Schema,
 ) -> dict[str, Any]:
     """What is written into the file about it: of which release, and what leaves."""
     names = {*PEOPLE, *filter(None, [options.id, options.person])}
     is_linked = bool(names & set(records.keep))
     links: list[Link] = ["person"] if is_linked else []
     links += ["order"] if options.ordered else []
+    links += ["time"] if any(map(pa.types.is_temporal, schema.types)) else []
     leaves = WhatLeaves(
         form="record" if release.card.get("form") == "record" else "code",
         kept=tuple(records.keep),
@@ -406,9 +415,7 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _write(path: Path, about: dict[str, Any], parts: Iterator[pa.Table]) -> None:
     """Write tables to `path`, by a thread of its own while the next are made."""
-    first = next(parts, None)
-    if first is None:
-        raise PrivetError("There are no records to release.")
+    first = next(parts)
     schema = first.schema.with_metadata({"privet": json.dumps(about)})
     kept = [name for name in schema.names if name != "z"]
     # Released numbers hardly repeat and nobody looks for a range of them: a dictionary and
