@@ -79,9 +79,9 @@ function atRealFrequencies(reading, { plain }, of) {
   return `${say("real_frequencies", { times: soMany(times(plain.value, of)), of, blind: times(plain.chance, of) })}.`;
 }
 
-function weighedByPeople({ evidence }, of) {
+function weighedByPeople({ evidence }, headlineScore, of) {
   const score = evidence?.balanced_by_people;
-  if (!measured(score)) return "";
+  if (!measured(score) || Math.abs(score.value - headlineScore.value) < 0.01) return "";
   return `${say("by_people", { times: soMany(times(score.value, of)), of, low: times(score.low, of, "down"), high: times(score.high, of, "up") })}.`;
 }
 
@@ -108,7 +108,7 @@ export function hidden(audit, attribute) {
   const single = singleValues(reading);
   // Where the mean over all values is guessing and one of them is read, that one comes first.
   const first = single && score.low <= score.chance ? legible(reading)[0] : null;
-  const found = [...(first ? [single, together] : [together, single]), atRealFrequencies(reading, worst, of), weighedByPeople(reading, of), before].filter(Boolean).join(" ");
+  const found = [...(first ? [single, together] : [together, single]), atRealFrequencies(reading, worst, of), weighedByPeople(reading, score, of), before].filter(Boolean).join(" ");
   if (first) return { large: times(first.score.value), label: say("large_value", { of: 100, value: first.value }), found, proof, more };
   return { large: times(score.value, of), label: say("large", { of }), found, proof, more };
 }

@@ -53,7 +53,8 @@ def found_on(reading: Reading | None, one: Certified) -> Figure | None:
     scores = [by_people or reading.worst.score] if one.records == 1 and not one.given else []
     for finding in reading.others:
         rebuilt = finding.source == "rebuilt" and one.records == 1 and not one.given
-        pooled = finding.source == "pooled" and 1 < finding.records <= one.records
+        several = one.per == "record" and 1 < finding.records <= one.records
+        pooled = finding.source == "pooled" and several
         known = finding.source == "released and kept" and set(finding.columns) <= set(one.given)
         if rebuilt or pooled or known:
             scores.append(finding.score)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 
 from markupsafe import Markup
 
 from privet.evidence.certificate.values import Certification
-from privet.evidence.figures import AllPriors
+from privet.evidence.figures import AllPriors, PriorPoint
 from privet.evidence.formatting import amount, measured, percent
 from privet.reporting.certificate import noise
 from privet.reporting.label_placement import shorten
@@ -71,35 +73,48 @@ def noise_lines(
 
 
 def roc_plot(priors: AllPriors, width: int = 400, height: int = 340) -> Markup:
-    """False positives across, at most so many true positives up; the diagonal is guessing."""
-    points = [Point(p.at, p.bound, _at(p.at, p.bound)) for p in priors.roc]
-    plot = Plot(
-        Axis(0, 1, "false positives, %", factor=100),
-        Axis(0, 1, "true positives, at most, %", factor=100),
-        width,
-        height,
-    )
-    plot.axes(5)
+    """False positives across, at most so many true positives up; the diagonal is guessing.
+
+    Between two points holds what holds at the right one: a line between them would lie below what
+    is certified.
+    """
+    points = sorted(priors.roc, key=lambda point: point.at)
+    ends = [*points, PriorPoint(1.0, 1.0)]
+    steps = [(0.0, ends[0].bound), (ends[0].at, ends[0].bound)]
+    for left, right in pairwise(ends):
+        steps += [(left.at, right.bound), (right.at, right.bound)]
+    plot = _at_most("false positives, %", "true positives, at most, %", 0.0, width, height)
     plot.segment("chance", (0, 1), (0, 1))
     plot.name(0.7, 0.7, "guessing", "note")
-    plot.line(points, "private", radius=2.5)
-    return plot.svg("; ".join(point.title for point in points))
+    return _stepped(plot, points, steps)
 
 
 def posterior_plot(priors: AllPriors, width: int = 400, height: int = 340) -> Markup:
-    """Probability of a value after a release across, at most so many releases up."""
-    points = [Point(p.at, p.bound, _at(p.at, p.bound)) for p in priors.posterior]
-    low = min((point.x for point in points), default=0.5)
-    plot = Plot(
-        Axis(low, 1, "probability of the value afterwards, %", factor=100),
-        Axis(0, 1, "releases, at most, %", factor=100),
-        width,
-        height,
-    )
+    """Probability of a value after a release across, at most so many releases up. Between two
+    points holds what holds at the left one."""
+    points = sorted(priors.posterior, key=lambda point: point.at)
+    steps: list[tuple[float, float]] = []
+    for left, right in pairwise([*points, PriorPoint(1.0, points[-1].bound)] if points else []):
+        steps += [(left.at, left.bound), (right.at, left.bound)]
+    low = points[0].at if points else 0.5
+    across = "probability of the value afterwards, %"
+    return _stepped(_at_most(across, "releases, at most, %", low, width, height), points, steps)
+
+
+def _at_most(across: str, up: str, low: float, width: int, height: int) -> Plot:
+    x, y = Axis(low, 1, across, factor=100), Axis(0, 1, up, factor=100)
+    plot = Plot(x, y, width, height)
     plot.axes(5)
-    plot.line(points, "private", radius=2.5)
-    return plot.svg("; ".join(point.title for point in points))
+    return plot
 
 
-def _at(at: float, bound: float) -> str:
-    return f"at {percent(at)} % at most {percent(bound, 'up')} %"
+def _stepped(
+    plot: Plot, points: Sequence[PriorPoint], steps: Sequence[tuple[float, float]]
+) -> Markup:
+    titles = [f"at {percent(p.at)} % at most {percent(p.bound, 'up')} %" for p in points]
+    with plot.group(css="private"):
+        if steps:
+            plot.path("curve", steps)
+        for point, title in zip(points, titles, strict=True):
+            plot.point("dot", point.at, point.bound, title, radius=2.5)
+    return plot.svg("; ".join(titles))

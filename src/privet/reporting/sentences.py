@@ -41,6 +41,9 @@ MOST_CLASSES = 3
 # accuracy at the real frequencies beside the balanced one.
 UNEQUAL = 0.02
 
+# Figures by people and by records that differ by less are one figure.
+ALIKE = 0.01
+
 
 def records(audit: Audit) -> str:
     """What one record is called: pictures, rows, texts, recordings."""
@@ -232,6 +235,8 @@ def _by_people(reading: Reading) -> str:
     """The figure in which every person weighs the same; empty where people have one record."""
     figure = reading.evidence.get("balanced_by_people")
     if figure is None or not measured(figure):
+        return ""
+    if abs(figure.value - reading.headline.score.value) < ALIKE:
         return ""
     return f"{say('by_people', **fields_of(figure))}."
 
