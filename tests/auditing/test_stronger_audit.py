@@ -319,3 +319,18 @@ def test_a_reader_that_a_user_brings(tmp_path):
         attacked(
             data, ["u"], replace(battery, readers=(tmp_path / "none.onnx",)), release, raw=True
         )
+
+
+def test_the_same_seed_gives_the_same_closer_look():
+    """Also where an adversary is chosen for being quick: not by the time it took."""
+    data, release = folded(Folded())
+    battery = replace(PLAIN, decoders=(Rebuilder(epochs=2, least=20, width=0.1),), curves=True)
+    both = [
+        attacked(data, ["u"], battery, release, raw=True, rebuild=True, keep=[]).reading("u")
+        for _ in range(2)
+    ]
+    figures = [
+        ([(f.title, f.select, f.score) for f in r.released], r.curve, r.classes, r.evidence)
+        for r in both
+    ]
+    assert figures[0] == figures[1]

@@ -63,7 +63,7 @@ def read_rebuilt(
     """
     strongest = sorted(raw.results, key=lambda one: -one.finding.select)[:RAW_READERS]
     results = [_as_taught(one, target, raw.parts) for one in strongest]
-    taught = [] if not strongest else [_taught_further(strongest, target, seed, tick)]
+    taught = [] if not strongest else [_taught_further(raw.results, target, seed, tick)]
     others = [adversary for adversary in more if adversary not in [r.adversary for r in taught]]
     taught += [run_adversary(adversary, target, seed, tick) for adversary in others]
     return results + [_called(one, "taught on rebuilt records") for one in taught]

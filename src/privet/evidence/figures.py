@@ -158,8 +158,8 @@ class CurvePoint:
     Parameters:
         records: How many records of *attack* it learned from.
         score: The same measure as the headline's.
-        adversary: Which adversary that was: the quickest of those that read as much as the
-            strongest, up to noise.
+        adversary: Which adversary that was: the first, and so about the quickest, of those that
+            read as much as the strongest, up to noise.
     """
 
     records: int
