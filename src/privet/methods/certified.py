@@ -27,7 +27,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -51,6 +51,9 @@ from privet.nets.code import Code
 from privet.train.distributed import everyone, everyones
 from privet.train.feed import PERSON, Batch, Feed
 from privet.train.game import Game, Move, Phase, Player, Run
+
+if TYPE_CHECKING:
+    from privet.evidence.certificate.coded_people import CodedPeople
 
 # The parts whose people a state and its noise are chosen on.
 HELD_OUT = ("attack", "select")
@@ -157,18 +160,15 @@ class CertifiedMethod(Method):
                 f"'{min(hidden)}' is named both private and known: what the adversary knows cannot "
                 "be hidden from it."
             )
-        if self.records > 1:
-            for part in ("fit", *HELD_OUT, "test"):
-                self._require_records(problem.data.part(part), part)
+        for parts in (("fit",), HELD_OUT, ("test",)) if self.records > 1 else ():
+            able = len(records_together(problem.view(*parts).people, self.records))
+            if able < FEWEST_PEOPLE:
+                raise PrivetError(
+                    f"The setting records of {self.name} is {self.records}, and {able} people of "
+                    f"{' and '.join(parts)} have so many records: at least {FEWEST_PEOPLE} are "
+                    "needed."
+                )
         return replace(problem, known=tuple(known), together=self.records)
-
-    def _require_records(self, data: Dataset, part: str) -> None:
-        able = len(records_together(data.people, self.records))
-        if able < FEWEST_PEOPLE:
-            raise PrivetError(
-                f"The setting records of {self.name} is {self.records}, and {able} people of "
-                f"{part} have so many records: at least {FEWEST_PEOPLE} are needed."
-            )
 
     @property
     def one_per_person(self) -> bool:
@@ -237,21 +237,22 @@ class CertifiedMethod(Method):
     def least_noise(self, codes: Array, problem: Problem, run: Run) -> tuple[float, dict[str, Any]]:
         """The least noise that is predicted to meet the target for every private attribute, or that
         of learning where none does; and what the card says about it."""
+        # Only the end of learning needs it.
+        from privet.evidence.certificate.coded_people import CodedPeople
+
         others = problem.view(*HELD_OUT)
-        codes = codes[:, None]
-        if self.records > 1:
-            together = records_together(others.people, self.records)
-            codes, others = codes[together, 0], others.take(together[:, 0])
         each, small = self.aims(problem)
         noises: dict[str, float | None] = {}
         for aim in (aim for aims in each for aim in aims):
             inside = aim.inside(others.labels)
-            noises[aim.name] = self.smallest_noise(
+            people = CodedPeople(
                 codes[inside],
                 others.labels[aim.attribute.name][inside],
                 others.people[inside],
-                aim,
+                aim.attribute.name,
+                aim.attribute.values,
             )
+            noises[aim.name] = self.smallest_noise(people, aim)
         enough = [noise for noise in noises.values() if noise is not None]
         met = len(enough) == len(noises)
         if run.progress and not met:
@@ -275,15 +276,9 @@ class CertifiedMethod(Method):
         return {"known": {"targets": groups, "too small": list(small)}}
 
     @abstractmethod
-    def smallest_noise(
-        self,
-        codes: Array,
-        labels: Array,
-        person: Array,
-        aim: Aim,
-    ) -> float | None:
-        """The least noise that is predicted to certify one attribute at the aim's target on others;
-        None where none is. Codes are (people, records that are seen at once, ...)."""
+    def smallest_noise(self, people: CodedPeople, aim: Aim) -> float | None:
+        """The least noise that is predicted to certify one attribute at the aim's target on other
+        people than these; None where none is."""
 
 
 class CertifiedNetworks(ABC):
@@ -426,7 +421,8 @@ class CertifiedNetworks(ABC):
         if self.several:
             successes = self._successes(codes, labels)
             over = torch.cat(successes) - self._limits
-            loss = loss + self.penalty * soft_excess(over).sum()
+            # Not in full each: many bounds together would crush the code.
+            loss = loss + self.penalty * soft_excess(over).sum() / math.sqrt(len(over))
             everybody = torch.stack([each[0] for each in successes]).max()
             return Move(loss, {**figures, "best adversary": everybody, "above": over.max()})
         success = self.success(z, codes, values)

@@ -27,8 +27,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from privet.data.dataset import Array
-from privet.evidence.certificate.symbols import smallest_flip
+from privet.evidence.certificate.coded_people import CodedPeople
+from privet.evidence.certificate.mechanisms import RandomisedSymbols
+from privet.evidence.certificate.several_records import tuples_of_records
+from privet.evidence.certificate.symbols import response, smallest_flip
 from privet.methods.certified import (
     HELD_OUT,
     CertifiedMethod,
@@ -41,7 +43,7 @@ from privet.methods.certified import (
 from privet.methods.known_groups import Aim
 from privet.methods.known_labels import one_hot_known
 from privet.methods.method import Problem, ranges_of
-from privet.methods.outcome_laws import Tallies, group_success
+from privet.methods.outcome_laws import Tallies
 from privet.nets.code import Code
 from privet.nets.symbols import Quantiser, Symbols
 from privet.release.noise import Noise
@@ -114,38 +116,31 @@ class Codebook(CertifiedMethod):
             {"history": history, "chosen": chosen},
         )
 
-    def smallest_noise(
-        self,
-        codes: Array,
-        labels: Array,
-        person: Array,
-        aim: Aim,
-    ) -> float | None:
+    def smallest_noise(self, people: CodedPeople, aim: Aim) -> float | None:
         if self.records > 1:
-            return self._smallest_flip_of_several(codes, labels, aim)
+            return self._smallest_flip_of_several(people, aim)
         return smallest_flip(
-            codes[:, 0],
+            people.codes[:, 0],
             self.symbols,
-            labels,
-            person,
-            aim.attribute.values,
+            people.labels,
+            people.person,
+            people.values,
             aim.target,
             people=aim.people,
             confidence=aim.confidence,
             margin=self.margin,
         )
 
-    def _smallest_flip_of_several(self, codes: Array, labels: Array, aim: Aim) -> float | None:
+    def _smallest_flip_of_several(self, people: CodedPeople, aim: Aim) -> float | None:
         """By halving: of several symbols V is no straight line in flip."""
-        tallies = Tallies(self.symbols, self.records)
-        symbols = F.one_hot(torch.as_tensor(codes), self.symbols).float()
-        cells = one_hot_known(torch.as_tensor(labels), aim.attribute.classes).unsqueeze(1)
+        sample = (tuples := tuples_of_records(people, self.records)).sample()
+        table = [sample.within / len(tuples.values)]
 
         def enough(flip: float) -> bool:
-            law = tallies(flipped(symbols, flip))
-            return float(group_success(law, cells)[0]) <= aim.allowed
+            mechanism = RandomisedSymbols(self.symbols, response(self.symbols, flip))
+            return mechanism.integrals(sample.codes, table, 1.0).values[0].value <= aim.allowed
 
-        if not enough(1.0):
+        if min(sample.people, default=0) < 2 or not enough(1.0):
             return None
         if enough(0.0):
             return 0.0

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -22,7 +23,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.core.errors import PrivetError
-from privet.data.dataset import Array
 from privet.methods.certified import (
     HELD_OUT,
     CertifiedMethod,
@@ -40,6 +40,9 @@ from privet.release.noise import Noise
 from privet.release.release import Release
 from privet.train.feed import Feed
 from privet.train.game import Run
+
+if TYPE_CHECKING:
+    from privet.evidence.certificate.coded_people import CodedPeople
 
 # Held-out records whose releases are judged at the end of an epoch.
 JUDGED_RECORDS = 2048
@@ -119,22 +122,21 @@ class Hedge(CertifiedMethod):
             {"history": history, "chosen": chosen},
         )
 
-    def smallest_noise(
-        self,
-        codes: Array,
-        labels: Array,
-        person: Array,
-        aim: Aim,
-    ) -> float | None:
+    def smallest_noise(self, people: CodedPeople, aim: Aim) -> float | None:
         # Only the end of learning needs these.
         from privet.evidence.certificate.gaussian import smallest_sigma
+        from privet.evidence.certificate.several_records import one_per_person, tuples_of_records
         from privet.evidence.certificate.smoothing import Draws
 
+        if self.one_per_person:
+            people = one_per_person(people, self.records)
+        elif self.records > 1:
+            people = tuples_of_records(people, self.records)
         return smallest_sigma(
-            codes.mean(1) if self.one_per_person else codes.reshape(len(codes), -1),
-            labels,
-            person,
-            aim.attribute.values,
+            people.codes,
+            people.labels,
+            people.person,
+            people.values,
             aim.target,
             people=aim.people,
             confidence=aim.confidence,

@@ -28,7 +28,7 @@ FOR_EVERYBODY = 0.5
 # A group with more slack than this is too small to aim at anything.
 MOST_SLACK = 0.1
 # How far above guessing a small group may be, at least.
-NEAR_GUESSING = 0.04
+NEAR_GUESSING = 0.05
 
 
 class Aim(NamedTuple):
