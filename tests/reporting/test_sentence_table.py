@@ -44,6 +44,7 @@ from privet.evidence.figures import (
     Risk,
 )
 from privet.evidence.sentences import table
+from privet.exchange.owner.published import published_audit
 from privet.exchange.participant.sentences import about, hidden, how_many
 from privet.language.model_audit import verdict as language_verdict
 from privet.language.models.dp_sgd import author_guarantee
@@ -1082,3 +1083,20 @@ def test_a_page_of_a_certificate_names_who_claims_it_and_the_worst_group() -> No
     assert page.index("married") < page.index("sales") and "clergy" in page
     assert "99 % confidence for all 12 statements together" in page
     assert "<b>74</b><span>% at most in the worst group, balanced</span>" in page
+
+
+def test_a_signed_audit_is_published_with_its_signature_or_without_a_broken_one() -> None:
+    graph = "1" * 64
+    with tempfile.TemporaryDirectory() as folder:
+        key = Path(folder) / "key"
+        key.write_text(to_base64(bytes(32)), encoding="utf-8")
+        key.chmod(0o600)
+        for rebuilt_records, said_so in (
+            ((), "signed in the name of"),
+            ((example.texts(),), "claimed"),
+        ):
+            audit = replace(certified_audit(bounded()), rebuilt=rebuilt_records)
+            content = sign(audit, Signer(key, "Ada")).to_json().encode()
+            published = published_audit(content, graph, Path("audit.json"))
+            text = hidden(Audit.from_json(published.decode()), "beard")
+            assert said_so in text and "changed since" not in text
