@@ -407,6 +407,9 @@ def test_records_that_were_left_out_fail() -> None:
         (WhatLeaves(kept=("hat",)), "with hat beside it"),
         (WhatLeaves(kept=("hat",), asked=("job",)), "with hat and job beside it"),
         (WhatLeaves(kept=("job",), records=5), "together"),
+        (WhatLeaves(made_of=None), "nothing limits how many records of a person its release"),
+        (WhatLeaves(made_of=3), "of one release of 3 records of a person"),
+        (WhatLeaves(made_of=3, releases=2), "each made of several records"),
     ],
     ids=lambda value: "" if isinstance(value, str) else repr(value),
 )
@@ -423,7 +426,7 @@ def test_what_leaves_decides_which_bound_is_held() -> None:
         certified(0.7, releases=4),
         replace(certified(0.65), records=2),
         replace(certified(0.8), records=5),
-        replace(certified(0.5), records=5, per="person"),
+        replace(certified(0.62), records=5, per="person"),
         replace(certified(0.5), weighing="records"),
         replace(certified(0.75), given=("job",), groups=(group, small)),
     ]
@@ -433,6 +436,7 @@ def test_what_leaves_decides_which_bound_is_held() -> None:
         (WhatLeaves(records=2), 0.65),
         (WhatLeaves(records=4), 0.8),
         (WhatLeaves(kept=("job",)), 0.9),
+        (WhatLeaves(made_of=5), 0.62),
     ):
         held = with_certificates(*many, leaves=leaves)
         ok = [gate(held, max_certified={"beard": most + x})[0].ok for x in (-1e-9, 0)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +267,16 @@ def certificate_for(
         said = f"with {' and '.join(leaves.columns)} beside it"
     elif leaves.records is None:
         return None, "nothing limits how many records of a person leave"
+    elif leaves.made_of is None:
+        return None, "nothing limits how many records of a person its release is made of"
+    elif leaves.made_of > 1:
+        if several:
+            return None, "nothing certifies several releases that are each made of several records"
+        mean = [c for c in own if not c.given and (c.per == "person" or c.records == 1)]
+        most = max((c.records for c in mean if c.per == "person"), default=1)
+        named = _for_records(mean, replace(leaves, records=leaves.made_of))
+        named = named if most >= leaves.made_of else []
+        said = f"of one release of {leaves.made_of} records of a person"
     else:
         named = _for_records([c for c in own if not c.given and c.per == "record"], leaves)
         said = f"of {leaves.records} records of a person and {leaves.releases} releases of each"

@@ -29,6 +29,8 @@ class WhatLeaves:
             times.
         releases: How many releases of one record, each with fresh noise, may be seen: 1 where noise
             is a function of a key and the record.
+        made_of: How many records of a person one release is made of at most: 1 where each record is
+            released, None where nothing limits it.
 
     >>> WhatLeaves(kept=("income",), asked=("smiling",)).columns
     ('income', 'smiling')
@@ -40,6 +42,7 @@ class WhatLeaves:
     records: int | None = 1
     linked_by: tuple[Link, ...] = ()
     releases: int = 1
+    made_of: int | None = 1
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -374,6 +374,7 @@ def _about(
         kept=tuple(records.keep),
         records=1 if options.per == "person" or not links else None,
         linked_by=tuple(links),
+        made_of=1 if options.per == "record" else options.records,
     )
     if release.noise is None:
         noise = "none"
