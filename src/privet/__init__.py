@@ -50,8 +50,12 @@ if TYPE_CHECKING:
     from privet.methods.shredder import Shredder
     from privet.methods.tiprdc import TIPRDC
     from privet.methods.unoise import UNoise
+<<<<<<< HEAD
     from privet.release.apply import ApplyOptions
     from privet.release.noise_keys import forget
+=======
+    from privet.methods.veil import Veil
+>>>>>>> 42bc31d (Veil: a code that may use the private value to hide it, for tasks that nobody has named)
     from privet.release.release import Release
     from privet.reporting.page import report
     from privet.studies.demo import demo
@@ -90,6 +94,7 @@ _HOME = {
     "Codebook": "privet.methods.codebook",
     "TIPRDC": "privet.methods.tiprdc",
     "Confusion": "privet.methods.confusion",
+    "Veil": "privet.methods.veil",
     "GAP": "privet.methods.gap",
     "Collaborative": "privet.methods.collaborative",
     "Cloak": "privet.methods.cloak",
@@ -138,6 +143,7 @@ __all__ = [
     "Codebook",
     "TIPRDC",
     "Confusion",
+    "Veil",
     "GAP",
     "Collaborative",
     "Cloak",

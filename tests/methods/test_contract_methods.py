@@ -66,6 +66,10 @@ QUICK = {
         {"width": 0.05, "warmup": 1, "epochs": 1, "restart": 2},
         {"width": 0.05, "warmup": 0, "epochs": 1, "noise": 0.5},
     ],
+    "veil": [
+        {"width": 0.05, "lessons": 1, "epochs": 1, "dims": 8, "batch": 32, **more}
+        for more in ({"restart": 2, "transport": True}, {"told": True, "view": 0.5})
+    ],
 }
 """Per method, the smallest settings that still exercise it: the first on every kind of records, the
 others on rows and texts."""

@@ -36,6 +36,7 @@ LONGER: dict[str, dict[str, Any]] = {
     "codebook": {"epochs": 10},
     "tiprdc": {"batch": 16, "warmup": 2, "epochs": 2},
     "confusion": {"batch": 16, "warmup": 2, "epochs": 2, "restart": 3},
+    "veil": {"batch": 16, "lessons": 6, "epochs": 6, "restart": 3, "view": 0.5},
     "encoder": {"batch": 16, "epochs": 2},
     "cloak": {
         "batch": 16,

@@ -15,6 +15,7 @@ METHODS: Registry[type[Method]] = Registry(
         "codebook": "privet.methods.codebook:Codebook",
         "tiprdc": "privet.methods.tiprdc:TIPRDC",
         "confusion": "privet.methods.confusion:Confusion",
+        "veil": "privet.methods.veil:Veil",
         "gap": "privet.methods.gap:GAP",
         "collaborative": "privet.methods.collaborative:Collaborative",
         "cloak": "privet.methods.cloak:Cloak",

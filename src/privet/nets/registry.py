@@ -34,6 +34,7 @@ NETWORKS: Registry[Callable[..., nn.Module]] = Registry(
         "shredder": "privet.nets.mask:Split",
         "channel": "privet.nets.channel:channel_of",
         "sanitizer": "privet.nets.sanitizer:Sanitizer",
+        "veil": "privet.nets.veil:Veil",
     },
     "privet.networks",
 )
