@@ -50,12 +50,9 @@ if TYPE_CHECKING:
     from privet.methods.shredder import Shredder
     from privet.methods.tiprdc import TIPRDC
     from privet.methods.unoise import UNoise
-<<<<<<< HEAD
+    from privet.methods.veil import Veil
     from privet.release.apply import ApplyOptions
     from privet.release.noise_keys import forget
-=======
-    from privet.methods.veil import Veil
->>>>>>> 42bc31d (Veil: a code that may use the private value to hide it, for tasks that nobody has named)
     from privet.release.release import Release
     from privet.reporting.page import report
     from privet.studies.demo import demo

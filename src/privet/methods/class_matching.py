@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from privet.data.dataset import Array
@@ -48,8 +49,7 @@ def sliced_distance(z: Tensor, truth: Tensor, classes: int, directions: Tensor) 
 
 def random_directions(dims: int, slices: int, device: torch.device) -> Tensor:
     """Unit vectors as columns, from torch's generator."""
-    drawn = torch.randn(dims, slices, device=device)
-    return drawn / drawn.norm(dim=0, keepdim=True)
+    return F.normalize(torch.randn(dims, slices, device=device), dim=0)
 
 
 def barycentre_maps(codes: Array, cell: Array, cells: int) -> tuple[Array, Array]:

@@ -111,7 +111,7 @@ class MapDecoder(nn.Module):
         self.out = conv(wide[-1], channels, 3, padding=1)
 
     def forward(self, z: Tensor, u: Tensor) -> Tensor:
-        x = torch.relu(self.enter(torch.cat([z, u], 1))).unflatten(1, (-1, *self.sizes[0]))
+        x = torch.relu(self.enter(torch.cat([z, u], 1)).unflatten(1, (-1, *self.sizes[0])))
         for size, level, told in zip(self.sizes[1:], self.levels, self.told, strict=True):
             shift = told(u)
             x = level(F.interpolate(x, size=size, mode="nearest"))
