@@ -132,13 +132,13 @@ def strongest(findings: Sequence[Finding]) -> int:
     return int(np.argmax([finding.select for finding in findings])) if findings else 0
 
 
-def quickest_as_good(results: Sequence[AttackResult], people: int) -> AttackResult:
-    """Of those that score as the best does on *select*, up to a standard error among so many
-    people, the first: batteries name quick adversaries first. (By the time that each took, the
-    same seed would not give the same figures.)"""
+def quickest_as_good(findings: Sequence[Finding], people: int) -> int:
+    """The place of the first of those that score as the best does on *select*, up to a standard
+    error among so many people: batteries name quick adversaries first. (By the time that each took,
+    the same seed would not give the same figures.)"""
     noise = 0.5 / max(people, 1) ** 0.5
-    best = max(result.finding.select for result in results)
-    return next(result for result in results if result.finding.select >= best - noise)
+    best = max(finding.select for finding in findings)
+    return next(i for i, finding in enumerate(findings) if finding.select >= best - noise)
 
 
 def reading_of(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -45,7 +46,7 @@ from privet.auditing.averaged_releases import average_of
 from privet.auditing.batteries import Battery, find_battery
 from privet.auditing.certify import certificates
 from privet.auditing.closer_look import CloserLook
-from privet.auditing.decode_first import RawReaders, read_rebuilt
+from privet.auditing.decode_first import RawReaders, raw_readers_needed, read_rebuilt
 from privet.auditing.kept_columns import check_kept, read_kept
 from privet.auditing.learning_curve import learning_curve
 from privet.auditing.limits import limitations
@@ -142,11 +143,13 @@ class _Job(NamedTuple):
         work: What to do.
         aside: Whether it may run while others run.
         length: How long it takes, relative to others.
+        name: Tells it from all others of the audit.
     """
 
     work: Work
     aside: bool
     length: float
+    name: str
 
 
 class _Audit:
@@ -311,7 +314,9 @@ class _Audit:
                 released, raw = tries[name, "released"], tries.get((name, "raw"), [])
                 closer = CloserLook((), (), None)
                 if target.role == "private":
-                    closer = self._look_closer(target, released, raw, count(name))
+                    seed_torch(self.seed, name)
+                    before = earlier.get(name, ())
+                    closer = self._look_closer(target, released, raw, before, count(name))
                 else:
                     models[name] = {
                         source: max(tries[name, source], key=lambda result: result.finding.select)
@@ -330,6 +335,7 @@ class _Audit:
         target: AttackTarget,
         released: Sequence[AttackResult],
         raw: Sequence[AttackResult],
+        raw_before: Sequence[Finding],
         tick: Tick,
     ) -> CloserLook:
         """What is read of a private attribute in other ways than by adversaries on one released
@@ -337,7 +343,7 @@ class _Audit:
         attribute, battery = target.attribute, self.battery
         rebuilt: list[AttackResult] = []
         if self.rebuilt_parts is not None:
-            rebuilt = self._decode_first(attribute, raw, span(tick, 0, 0.4))
+            rebuilt = self._decode_first(attribute, raw, raw_before, span(tick, 0, 0.4))
         results = [*released, *rebuilt]
         best = released[strongest([result.finding for result in released])].adversary
         averages = battery.averages if self.release.is_random else ()
@@ -355,7 +361,7 @@ class _Audit:
         curve = None
         if battery.curves:
             people = len(np.unique(self.sources["released"]["select"].people))
-            quickest = quickest_as_good(released, people)
+            quickest = released[quickest_as_good([r.finding for r in released], people)]
             curve = learning_curve(quickest, target, self.seed, span(tick, 0.8, 1))
         tick(1.0)
         return CloserLook(tuple(rebuilt), tuple(others), curve)
@@ -381,18 +387,20 @@ class _Audit:
                 aside = self._aside(
                     source, isinstance(adversary, NetworkAdversary), adversary.on_cpu
                 )
+                work = partial(self._run, adversary, name, source, place, tick)
                 # Batteries name quick adversaries first.
-                yield _Job(partial(self._run, adversary, name, source, place, tick), aside, place)
+                yield _Job(work, aside, place, f"{name} {source} {place}")
         for source, scout in product(self.sources, self.battery.scouts if self.undeclared else ()):
             tick = count(f"undeclared attributes, {source} records")
             aside = self._aside(source, False, False)
-            yield _Job(partial(self._scout, scout, source, tick), aside, math.inf)
+            work = partial(self._scout, scout, source, tick)
+            yield _Job(work, aside, math.inf, f"{source} {scout}")
         for decoder in decoders:
             tick = count(f"rebuilding: {decoder.title}")
-            yield _Job(partial(self._rebuild, decoder, tick), False, 0)
+            yield _Job(partial(self._rebuild, decoder, tick), False, 0, decoder.title)
         for search in (self._reidentify, self._find_members) if self.battery.people else ():
             tick = count("finding people")
-            yield _Job(partial(self._search, search, raw_from, tick), False, 0)
+            yield _Job(partial(self._search, search, raw_from, tick), False, 0, search.__name__)
 
     def _attack(self, jobs: Iterable[_Job]) -> None:
         """Do the work, where that is possible on two threads."""
@@ -403,7 +411,14 @@ class _Audit:
             for seen in (seen for parts in self.sources.values() for seen in parts.values()):
                 if not seen.fresh_noise:
                     seen.vectors()  # now, once, and not by both threads
-        run_in_two_threads([job.work for job in jobs if not job.aside], [job.work for job in aside])
+        others = [partial(self._seeded, job) for job in jobs if not job.aside]
+        run_in_two_threads(others, [job.work for job in aside])
+
+    def _seeded(self, job: _Job) -> None:
+        """Work with random numbers of its own, so that it comes out the same whatever else is done
+        in this audit."""
+        seed_torch(self.seed, job.name)
+        job.work()
 
     def _aside(self, source: Source, draws: bool, on_cpu: bool) -> bool:
         """Whether an adversary may run while others do.
@@ -484,17 +499,23 @@ class _Audit:
         return self._parts(rebuilt_release(decoder, self.release), self.private)
 
     def _decode_first(
-        self, attribute: Attribute, raw: Sequence[AttackResult], tick: Tick
+        self,
+        attribute: Attribute,
+        raw: Sequence[AttackResult],
+        raw_before: Sequence[Finding],
+        tick: Tick,
     ) -> list[AttackResult]:
-        """What is read from rebuilt records. Where raw records were not attacked in this audit, one
-        adversary learns on them."""
+        """What is read from rebuilt records. Where raw records were not attacked in this audit, the
+        adversaries that were best in an earlier one learn on them, or the last of the battery."""
         assert self.rebuilt_parts is not None
         target = AttackTarget(self.rebuilt_parts, attribute, "private", "rebuilt")
         parts = self.sources.get("raw") or self._parts(self._identity(), [attribute.name])
         if not raw:
             on_raw = AttackTarget(parts, attribute, "private", "raw")
-            last = self.battery.against(parts["attack"].view, attribute)[-1]
-            raw = [run_adversary(last, on_raw, self.seed, silent)]
+            adversaries = [*self.battery.against(parts["attack"].view, attribute), *self.readers]
+            people = len(np.unique(parts["select"].people))
+            places = raw_readers_needed(raw_before, people) if raw_before else [-1]
+            raw = [run_adversary(adversaries[i], on_raw, self.seed, silent) for i in places]
         return read_rebuilt(target, RawReaders(parts, raw), self.readers, self.seed, tick)
 
     def _inverted(self, texts: Sequence[str] | Array) -> list[Rebuilt]:
@@ -564,6 +585,12 @@ class _Audit:
             )
             found.append(replace(one, raw=earlier.get((task, by), one.raw)))
         return tuple(found)
+
+
+def seed_torch(seed: int, name: str) -> None:
+    """Start torch's generator anew for a piece of work."""
+    words = [seed, zlib.crc32(name.encode())]
+    torch.manual_seed(int(np.random.SeedSequence(words).generate_state(1)[0]))
 
 
 def _above_chance(reading: Reading) -> float:

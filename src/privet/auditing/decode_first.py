@@ -28,6 +28,7 @@ from privet.auditing.attribute_attack import (
     quickest_as_good,
     run_adversary,
 )
+from privet.evidence.figures import Finding
 
 # How many of the strongest readers of raw records are tried on rebuilt ones.
 RAW_READERS = 3
@@ -69,6 +70,13 @@ def read_rebuilt(
     return results + [_called(one, "taught on rebuilt records") for one in taught]
 
 
+def raw_readers_needed(findings: Sequence[Finding], people: int) -> list[int]:
+    """The places of those adversaries on raw records that `read_rebuilt` makes use of, where an
+    earlier audit says how well each of them read."""
+    order = sorted(range(len(findings)), key=lambda i: -findings[i].select)
+    return sorted({*order[:RAW_READERS], quickest_as_good(findings, people)})
+
+
 def _as_taught(reader: AttackResult, target: AttackTarget, raw: Parts) -> AttackResult:
     """A reader of raw records on rebuilt ones, as it is; its threshold is chosen anew."""
     started = time.monotonic()
@@ -81,7 +89,7 @@ def _taught_further(
     readers: Sequence[AttackResult], target: AttackTarget, seed: int, tick: Tick
 ) -> AttackResult:
     people = len(np.unique(target.parts["select"].people))
-    reader = quickest_as_good(readers, people)
+    reader = readers[quickest_as_good([one.finding for one in readers], people)]
     adversary, trained = reader.adversary, reader.trained
     if not isinstance(adversary, NetworkAdversary) or not isinstance(trained, TrainedNetwork):
         return run_adversary(adversary, target, seed, tick)
