@@ -19,10 +19,14 @@ from typing import NamedTuple
 
 import example_audits as example
 import numpy as np
+import pandas as pd
 import pytest
 
 from privet.auditing.gate import gate
 from privet.auditing.signatures import Signer, sign, to_base64
+from privet.data.checks import check_data
+from privet.data.in_memory import Dataset
+from privet.data.sources import load
 from privet.evidence.certificate.gaussian import certify
 from privet.evidence.certificate.values import Certification
 from privet.evidence.certified_sentences import bound_sentence
@@ -941,6 +945,60 @@ CASES = {
         lambda: read_words(0.61),
         lambda: read_words(0.72),
     ),
+    "check_same_person": Case(
+        "10 records are exact copies of another record of the same person, and count more than "
+        "once.",
+        lambda: checked(pd.concat([table_rows(), table_rows()[:10]])),
+        lambda: checked(
+            pd.concat([table_rows(), table_rows()[:10].assign(person=range(5000, 5010))])
+        ),
+    ),
+    "check_joined": Case(
+        "Every record is there 2 times or a multiple of it, under different people: the file seems "
+        "to have been joined with itself, so the parts share people, and 632 of 800 test records "
+        "are known from other parts. Remove the copies.",
+        lambda: checked(pd.concat([table_rows(), table_rows().assign(person=range(5000, 7000))])),
+        lambda: checked(
+            pd.concat([table_rows(), table_rows()[:300].assign(person=range(5000, 5300))])
+        ),
+    ),
+    "check_chance": Case(
+        "1,992 records are the same as one of another person, 399 of 400 test records as one of "
+        "another part: no more than records as coarse as these coincide by chance.",
+        lambda: checked(table_rows().assign(height=table_rows().height.round(-1))),
+        lambda: checked(table_rows()),
+    ),
+    "check_copies": Case(
+        "600 records are exact copies of a record of another person, and 85 of 460 test records "
+        "are known from other parts: the parts share people. Remove the copies, or name the column "
+        "that tells people apart (person = ...  in a --schema file).",
+        lambda: checked(
+            pd.concat([table_rows(), table_rows()[:300].assign(person=range(5000, 5300))])
+        ),
+        lambda: checked(table_rows()),
+    ),
+    "check_near": Case(
+        "20 pairs of pictures of different people are nearly the same photograph; 4 of 84 test "
+        "pictures are nearly one of another part.",
+        lambda: checked_pictures(20),
+        lambda: checked_pictures(0),
+    ),
+    "check_tells": Case(
+        "The column 'town' of the input alone tells the task 'income' (99.9 % balanced)",
+        lambda: checked(telling(0.001)),
+        lambda: checked(telling(0.2)),
+    ),
+    "check_parts": Case(
+        "Some parts have fewer than 30 people (select 20): figures are of these people, and say "
+        "little about others.",
+        lambda: checked(table_rows(200)),
+        lambda: checked(table_rows()),
+    ),
+    "check_points": Case(
+        ": its balanced accuracy is known to about +-14 points",
+        lambda: checked(table_rows(300)),
+        lambda: checked(table_rows()),
+    ),
     "readme_demo": Case(
         "A report: from one picture released by Hedge the best of 6 attackers reads beard 50 times"
         " in 100, balanced, where guessing is right 50 times, and nobody is claimed to read it"
@@ -956,6 +1014,47 @@ CASES = {
         lambda: render(example.full()),
     ),
 }
+
+
+# --- data with something wrong about it -----------------------------------------------------------
+
+
+def table_rows(n: int = 2000) -> pd.DataFrame:
+    """Rows of which no two are alike: `sex` to hide, `income` to keep."""
+    random = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "person": np.arange(n),
+            "height": random.normal(170, 10, n),
+            "town": random.choice(["A", "B", "C"], n),
+            "sex": random.choice(["f", "m"], n),
+            "income": random.integers(0, 2, n),
+        }
+    )
+
+
+def telling(wrong: float) -> pd.DataFrame:
+    """The same where the town says whether the income is high, but for a share."""
+    frame = table_rows()
+    other = np.arange(len(frame)) < wrong * len(frame)
+    return frame.assign(town=np.where((frame.income == 1) ^ other, "A", "B"))
+
+
+def checked(frame: pd.DataFrame) -> str:
+    data = load(frame.reset_index(drop=True))
+    return " ".join(check.sentence for check in check_data(data, ["sex"], ["income"]))
+
+
+@cache
+def checked_pictures(copies: int) -> str:
+    """Smooth random pictures, of which so many come back a little brighter under other people."""
+    random = np.random.default_rng(0)
+    coarse = random.integers(0, 200, (400, 3, 8, 8))
+    pictures = coarse.repeat(4, 2).repeat(4, 3).astype(np.uint8)
+    pictures = np.concatenate([pictures, pictures[:copies] + 6])
+    sex = np.arange(len(pictures)) % 2
+    data = Dataset.from_arrays(pictures, {"sex": sex}, person=np.arange(len(pictures)))
+    return " ".join(check.sentence for check in check_data(data, ["sex"]))
 
 
 def plain(text: str) -> str:

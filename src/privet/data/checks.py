@@ -17,6 +17,7 @@ from privet.data.near_duplicates import MOST, near_duplicates
 from privet.data.schema import Schema, TableSchema
 from privet.evidence.certificate.sampling import balanced_slack
 from privet.evidence.intervals import balanced_interval
+from privet.evidence.sentences import say
 
 What = Literal["duplicates", "near-duplicates", "label", "people"]
 Severity = Literal["note", "warning", "meaningless"]
@@ -111,45 +112,23 @@ def _duplicates(counted: Copies) -> list[DataCheck]:
     if counted.across_people:
         checks.append(_across_people(counted))
     if counted.within_person:
-        sentence = (
-            f"{counted.within_person:,} records are exact copies of another record of the same"
-            " person, and count more than once."
-        )
+        sentence = say("check_same_person", records=f"{counted.within_person:,}")
         checks.append(DataCheck("duplicates", counted.within_person, sentence, "note"))
     return checks
 
 
 def _across_people(counted: Copies) -> DataCheck:
+    known = {"known": f"{counted.in_test:,}", "test": f"{counted.test:,}"}
+    share, records = counted.in_test / max(counted.test, 1), f"{counted.across_people:,}"
     if counted.times > 1:
-        return DataCheck(
-            "duplicates",
-            counted.across_people,
-            f"Every record is there {counted.times} times or a multiple of it, under different"
-            " people: the file seems to have been joined with itself, so the parts share people,"
-            f" and {counted.in_test:,} of {counted.test:,} test records are known from other"
-            " parts. Remove the copies.",
-            "meaningless",
-        )
-    share = counted.in_test / max(counted.test, 1)
-    if counted.natural:
-        return DataCheck(
-            "duplicates",
-            counted.across_people,
-            f"{counted.across_people:,} records are the same as one of another person,"
-            f" {counted.in_test:,} of {counted.test:,} test records as one of another part: no more"
-            " than records as coarse as these coincide by chance.",
-            "note",
-        )
-    severity: Severity = "meaningless" if share >= NOTHING else "warning"
-    return DataCheck(
-        "duplicates",
-        counted.across_people,
-        f"{counted.across_people:,} records are exact copies of a record of another person, and"
-        f" {counted.in_test:,} of {counted.test:,} test records are known from other parts: the"
-        " parts share people. Remove the copies, or name the column that tells people apart"
-        " (person = ...  in a --schema file).",
-        severity if share >= DOUBTED else "note",
-    )
+        severity: Severity = "meaningless"
+        sentence = say("check_joined", times=counted.times, **known)
+    elif counted.natural:
+        severity, sentence = "note", say("check_chance", records=records, **known)
+    else:
+        sentence = say("check_copies", records=records, **known)
+        severity = "meaningless" if share >= NOTHING else "warning" if share >= DOUBTED else "note"
+    return DataCheck("duplicates", counted.across_people, sentence, severity)
 
 
 def _near_duplicates(data: Dataset) -> list[DataCheck]:
@@ -165,10 +144,8 @@ def _near_duplicates(data: Dataset) -> list[DataCheck]:
     in_test = len(np.unique(pairs[crossing]))
     n_test = int((data.part_of == test).sum())
     among = "" if len(data) <= MOST else "Among some of the pictures, "
-    sentence = (
-        f"{among}{len(pairs):,} pairs of pictures of different people are nearly the same"
-        f" photograph; {in_test:,} of {n_test:,} test pictures are nearly one of another part."
-    )
+    known = {"known": f"{in_test:,}", "test": f"{n_test:,}"}
+    sentence = among + say("check_near", pairs=f"{len(pairs):,}", **known)
     severity: Severity = "warning" if in_test >= DOUBTED * n_test else "note"
     return [DataCheck("near-duplicates", len(pairs), sentence, severity)]
 
@@ -180,8 +157,9 @@ def _labels(columns: Sequence[LabelColumn], private: Sequence[str]) -> list[Data
         what = {
             "itself": f"The {role} '{label}' is itself a column of the input",
             "recoded": f"The column '{column}' of the input is the {role} '{label}' in other words",
-            "tells": f"The column '{column}' of the input alone tells the {role} '{label}'"
-            f" ({100 * score:.1f} % balanced)",
+            "tells": say(
+                "check_tells", column=column, role=role, label=label, share=f"{100 * score:.1f}"
+            ),
         }[how]
         if role == "task":
             then = "a task's figure then means nothing: the label is copied, not predicted"
@@ -202,10 +180,7 @@ def _parts(data: Dataset) -> list[DataCheck]:
     if not few:
         return []
     listed = ", ".join(f"{part} {n}" for part, n in few.items())
-    sentence = (
-        f"Some parts have fewer than {FEW} people ({listed}): figures are of these people, and say"
-        " little about others."
-    )
+    sentence = say("check_parts", few=FEW, parts=listed)
     return [DataCheck("people", min(few.values()), sentence)]
 
 
@@ -233,7 +208,7 @@ def _few_people(data: Dataset, name: str, role: str) -> list[DataCheck]:
         named = ", ".join(f"'{attribute.values[value]}' {people[value]}" for value in rare[:_NAMED])
         more = f" and {len(rare) - _NAMED} more values" if len(rare) > _NAMED else ""
         sentence += f" (with the value {named}{more})"
-    sentence += f": its balanced accuracy is known to about +-{100 * half:.0f} points"
+    sentence += say("check_points", points=f"{100 * half:.0f}")
     if rare and len(seen) > 2:
         sentence += ", and rare values can hide in it what is read of the others"
     if role == "private attribute" and not certifiable:
