@@ -17,7 +17,7 @@ from privet.adversaries.network import ResidualMLP
 from privet.adversaries.trees import Boosting
 from privet.auditing.audit import audit
 from privet.auditing.batteries import BATTERIES, Battery
-from privet.auditing.threads import run_in_two_threads
+from privet.auditing.threads import one_thread, run_in_two_threads
 from privet.data.schema import learn_schema
 from small import small
 
@@ -103,3 +103,12 @@ def test_an_audit_says_the_same_with_one_lane_and_with_two(monkeypatch):
     finally:
         torch.set_num_threads(before)
     assert said[0] == said[1]
+
+
+def test_one_thread_and_then_as_many_as_before():
+    before = torch.get_num_threads()
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    with one_thread(False):
+        assert torch.get_num_threads() == before
+    assert torch.get_num_threads() == before

@@ -53,7 +53,7 @@ from privet.auditing.limits import limitations
 from privet.auditing.pooled import read_pooled, records_together
 from privet.auditing.raw_figures import input_fingerprint, raw_findings, with_raw_figures
 from privet.auditing.record_information import noise_information, record_information
-from privet.auditing.threads import Work, run_in_two_threads
+from privet.auditing.threads import Work, one_thread, run_in_two_threads
 from privet.core.errors import PrivetError
 from privet.core.progress import bar, counted
 from privet.data.checks import check_data, input_columns, serious
@@ -211,7 +211,8 @@ class _Audit:
         readings, models = self._declared_readings(earlier, raw_from)
         inverted = self._inverted(texts) if texts is not None else []
         undeclared = self._undeclared_readings(raw_from)
-        information = self._information() if self.battery.estimates and transforms else {}
+        with one_thread(self._is_small()):
+            information = self._information() if self.battery.estimates and transforms else {}
         kinds = max((len(r.released) for r in readings), default=0)
         card = {key: self.release.card.get(key) for key in (*CARD, "certificate")}
         return Audit(
@@ -305,7 +306,8 @@ class _Audit:
             (name, source): [self.results[name, source, place] for place in range(len(plan))]
             for (name, source), plan in plans.items()
         }
-        with bar("looking closer", 100 * max(1, len(self.private)), self.progress) as tick:
+        closer_look = bar("looking closer", 100 * max(1, len(self.private)), self.progress)
+        with one_thread(self._is_small()), closer_look as tick:
             count = counted(tick)
             for name, attribute in self.declared.items():
                 target = AttackTarget(
@@ -431,8 +433,12 @@ class _Audit:
             return False
         if self.device.type != "cpu":
             return on_cpu
-        small = all(parts["attack"].view.is_vector for parts in self.sources.values())
-        return small and not draws
+        return self._is_small() and not draws
+
+    def _is_small(self) -> bool:
+        """Whether all records are vectors, and so all networks small, on a CPU."""
+        vectors = all(parts["attack"].view.is_vector for parts in self.sources.values())
+        return self.device.type == "cpu" and vectors
 
     def _run(self, adversary: Adversary, name: str, source: Source, place: int, tick: Tick) -> None:
         """One adversary on one declared attribute."""

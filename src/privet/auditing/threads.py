@@ -9,9 +9,9 @@ the two happen to run; the second takes the rest, and the first helps once its o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -52,6 +52,19 @@ def run_in_two_threads(first: Sequence[Work], others: Sequence[Work]) -> None:
             second = pool.submit(run, ())
             run(first)
             second.result()
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def one_thread(only: bool = True) -> Iterator[None]:
+    """torch on one thread, where `only`: for small networks, whose steps are too short to be
+    shared. On a busy machine each step would wait for the other thread to get its turn."""
+    threads = torch.get_num_threads()
+    if only:
+        torch.set_num_threads(1)
+    try:
+        yield
     finally:
         torch.set_num_threads(threads)
 
