@@ -183,6 +183,7 @@ def test_from_audit_to_apply(tmp_path: Path) -> None:
             out=tmp_path / keep,
             progress=False,
             rebuild=False,
+            seed=1,  # of these 600 people city reads 47.5 % with it: far from chance's upper end
         )
     with pytest.raises(PrivetError, match=r"relationship .*reads sex at (8|9)\d\.\d %"):
         privet.apply(folder, people, out, keep="relationship", audit=tmp_path / "relationship")

@@ -65,10 +65,6 @@ def learn(
     ('leace', ['u'])
     """
     folder, run = Path() if out is None else Path(out), run or Run()
-    if out is not None and (folder / "card.json").exists() and not run.force:
-        raise PrivetError(
-            f"{folder} holds a release already: choose another --out, or replace it with --force."
-        )
     if isinstance(method, str):
         dial = _dial(method, budget, target)
         method = METHODS[method].parse(list(settings), budget=dial, seed=seed)
@@ -90,6 +86,10 @@ def learn(
         )
     if out is None:
         return method.fit_problem(problem, run)
+    if (folder / "card.json").exists() and not run.force:
+        raise PrivetError(
+            f"{folder} holds a release already: choose another --out, or replace it with --force."
+        )
     run = replace(run, folder=run.folder or folder)
     undo = writable_folder(folder)
     try:
