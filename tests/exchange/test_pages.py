@@ -454,7 +454,7 @@ def test_the_collectors_page_shows_what_came_to_who_has_the_token(
     said = page.inner_text("article")
     assert (
         "<b>Hats</b>" in said
-        and "nobody can be right more than 58" in said
+        and "can guess beard with a balanced accuracy above 57.2 %" in said
         and "privet campaign export" in said
     )
     assert page.evaluate("localStorage.length") == 0 and page.evaluate(
