@@ -10,7 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from privet.cli.main import app
+from privet.core.errors import PrivetError
 from privet.core.version import __version__
 
 
@@ -29,14 +32,14 @@ def test_the_version() -> None:
 
 
 def test_a_release_is_not_replaced_without_force(tmp_path: Path) -> None:
-    words = ("learn", "leace", "--data", "toy:gaussian", "--private", "u")
-    folder = tmp_path / "r"
-    assert privet(*words, "--out", str(folder)).returncode == 0
-    before = (folder / "card.json").read_bytes()
-    again = privet(*words, "--out", str(folder))
-    assert again.returncode == 2 and "--force" in again.stderr
-    assert (folder / "card.json").read_bytes() == before
-    assert privet(*words, "--out", str(folder), "--force").returncode == 0
+    words = ["learn", "leace", "--data", "toy:gaussian", "--private", "u", "--device", "cpu"]
+    words += ["--out", str(tmp_path / "r")]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    before = (tmp_path / "r" / "card.json").read_bytes()
+    again = CliRunner().invoke(app, words)
+    assert isinstance(again.exception, PrivetError) and "--force" in str(again.exception)
+    assert (tmp_path / "r" / "card.json").read_bytes() == before
+    assert CliRunner().invoke(app, [*words, "--force"]).exit_code == 0
 
 
 @pytest.mark.parametrize("columns", [80, 100])

@@ -136,10 +136,10 @@ def hidden(seed: int, **more) -> tuple[float, float]:
     )
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_what_is_private_is_hidden_and_the_rest_stays(seed):
-    private, task = hidden(seed)
-    shown, _ = hidden(seed, aware=False, confuse=0.0, match=0.0)
+def test_what_is_private_is_hidden_and_the_rest_stays():
+    """Over three seeds 0.58, 0.51 and 0.46 where it is hidden, 0.85, 0.82 and 0.82 where not."""
+    private, task = hidden(1)
+    shown, _ = hidden(1, aware=False, confuse=0.0, match=0.0)
     assert private < 0.65 < 0.75 < shown and task > 0.75
 
 
