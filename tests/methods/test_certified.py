@@ -127,3 +127,8 @@ def test_a_compared_audit_has_its_own_page() -> None:
     page = render(_audit("Hedge", 0.631), [_audit("TIPRDC", None)], ["tiprdc.html"])
     assert '<a href="tiprdc.html">its own report</a>' in page
     assert "its own report" not in render(_audit("Hedge", 0.631), [_audit("TIPRDC", None)])
+
+
+def test_a_target_below_guessing_is_refused(people: Path) -> None:
+    result, _ = learn(people, "hedge", "--target", "0.4")
+    assert isinstance(result.exception, PrivetError) and "cannot be met" in str(result.exception)

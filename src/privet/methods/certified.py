@@ -154,6 +154,13 @@ class CertifiedMethod(Method):
 
     def accept(self, problem: Problem) -> Problem:
         self.task_weights(len(problem.utility))
+        for attribute in problem.private:
+            blind = 1 / attribute.classes
+            if self.target <= blind:
+                raise PrivetError(
+                    f"A target of {self.target:g} for '{attribute.name}' cannot be met: guessing "
+                    f"blindly among {attribute.classes} values is right {blind:.2g} of the time."
+                )
         known = problem.data.require_classes(names(self.known), "known")
         if hidden := {a.name for a in known} & {a.name for a in problem.private}:
             raise PrivetError(
