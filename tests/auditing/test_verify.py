@@ -21,12 +21,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from privet.auditing.signatures import Signer, check_signature, fingerprint, make_key, sign
+from privet.auditing.signatures import Signer, check_signature, make_key, sign
 from privet.cli import main as cli
 from privet.commands.certify import Scope, certify
 from privet.commands.verify import sign as sign_file
 from privet.commands.verify import verify
 from privet.core.errors import PrivetError
+from privet.core.key_text import fingerprint
 from privet.data.sources import load
 from privet.evidence.certificate.values import Certification
 from privet.evidence.figures import Audit

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from privet.core.errors import PrivetError
+from privet.core.secret_files import write_secret
 from privet.exchange.protocol import seal
 
 
@@ -48,11 +49,11 @@ def test_a_signature_is_of_one_text_and_one_key() -> None:
 
 def test_a_secret_file_is_its_owners_alone_and_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "new" / "key"
-    seal.write_secret(path, "secret")
+    write_secret(path, "secret")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert seal.read_secret(path) == "secret"
     with pytest.raises(PrivetError, match="not overwritten"):
-        seal.write_secret(path, "other")
+        write_secret(path, "other")
     path.chmod(0o640)
     with pytest.raises(PrivetError, match="chmod 600"):
         seal.read_secret(path)

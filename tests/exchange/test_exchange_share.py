@@ -23,6 +23,8 @@ from world import world
 
 from conftest import Bridge, Running
 from privet.core.errors import PrivetError
+from privet.core.key_text import fingerprint
+from privet.core.secret_files import write_secret
 from privet.data.schema import ImageSchema
 from privet.exchange.owner import campaigns
 from privet.exchange.owner.campaigns import CampaignFolder, Terms
@@ -107,7 +109,7 @@ def test_the_whole_way(
 ) -> None:
     client = through(wire)
     campaign = fetch_campaign(opened.link, client)
-    assert campaign.fingerprint == seal.fingerprint(opened.manifest.signing_key)
+    assert campaign.fingerprint == fingerprint(opened.manifest.signing_key)
     records = prepare(campaign, [photo, photo], ["smiling=yes", "age=30"])
     assert np.array_equal(records[0].z, records[1].z), "the same record gives the same numbers"
     said = about(campaign, is_known=False) + leaves(campaign, records)
@@ -200,7 +202,7 @@ def test_only_the_owner_can_read(
     [blob] = (collector.folder / "blobs" / opened.link.campaign).glob("*")
     assert records[0].z.tobytes() not in blob.read_bytes() and b"smiling" not in blob.read_bytes()
     other = tmp_path / "other.key"
-    seal.write_secret(other, seal.sealing_keys()[0])
+    write_secret(other, seal.sealing_keys()[0])
     with pytest.raises(PrivetError, match="not sealed with this campaign's key"):
         export(opened, tmp_path / "out", key=other, connect=collector.client)
 
@@ -281,7 +283,7 @@ def test_a_graph_that_reads_a_participants_file_is_not_run(
 
 
 def test_the_owners_key_may_be_pinned(opened: CampaignFolder, wire: Wire, tmp_path: Path) -> None:
-    right = seal.fingerprint(opened.manifest.signing_key)
+    right = fingerprint(opened.manifest.signing_key)
     assert fetch_campaign(opened.link, through(wire), pinned=right.upper().replace(" ", ":")).open
     with pytest.raises(PrivetError, match="not the one you expect"):
         fetch_campaign(

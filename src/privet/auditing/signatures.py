@@ -7,12 +7,7 @@ unnoticed. Ed25519, by PyNaCl.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
 import json
-import os
-import secrets
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from privet.core.errors import PrivetError
 from privet.core.json_values import read
+from privet.core.key_text import fingerprint, from_base64, key_bytes, to_base64
+from privet.core.secret_files import read_secret, write_secret
 from privet.evidence.certificate.values import Certification
 from privet.evidence.figures import Audit
 from privet.evidence.signature import Signature
@@ -31,7 +28,7 @@ def make_key(path: str | Path) -> str:
     """Write a new secret key to a file that only its owner may read; returns its fingerprint, which
     the auditor makes known."""
     signing = _nacl().SigningKey.generate()
-    _write_secret(Path(path), to_base64(bytes(signing)) + "\n")
+    write_secret(Path(path), to_base64(bytes(signing)) + "\n")
     return fingerprint(to_base64(bytes(signing.verify_key)))
 
 
@@ -92,7 +89,7 @@ def check_signature(document: dict[str, Any]) -> tuple[Signature | None, bool]:
         return None, False
     try:
         signature: Signature = read(Signature, document["signature"], "signature")
-        key = _nacl().VerifyKey(_key(signature.key))
+        key = _nacl().VerifyKey(key_bytes(signature.key))
         value = from_base64(signature.value)
     except (TypeError, ValueError):
         return None, False
@@ -101,27 +98,6 @@ def check_signature(document: dict[str, Any]) -> tuple[Signature | None, bool]:
     except Exception:  # BadSignatureError, or a signature of another length
         return signature, False
     return signature, True
-
-
-def fingerprint(public: str) -> str:
-    """What people compare: SHA-256 of a public key, the first half, in groups of four.
-
-    >>> fingerprint(to_base64(bytes(32)))
-    '6668 7aad f862 bd77 6c8f c18b 8e9f 8e20'
-    """
-    digest = hashlib.sha256(from_base64(public)).hexdigest()[:32]
-    return " ".join(digest[i : i + 4] for i in range(0, 32, 4))
-
-
-def to_base64(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).decode().rstrip("=")
-
-
-def from_base64(text: str) -> bytes:
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError("not base64url") from None
 
 
 def _content(document: dict[str, Any]) -> bytes:
@@ -138,13 +114,6 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return named
 
 
-def _key(text: str) -> bytes:
-    key = from_base64(text)
-    if len(key) != 32:
-        raise ValueError("a key has 32 bytes")
-    return key
-
-
 def _nacl() -> Any:
     try:
         from nacl import signing
@@ -155,36 +124,9 @@ def _nacl() -> Any:
     return signing
 
 
-def _write_secret(path: Path, text: str) -> None:
-    """A file that only its owner may read, whole or not at all; what is there already stays."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(temporary, path)  # unlike a rename, fails where there is a file
-    except FileExistsError:
-        raise PrivetError(
-            f"{path} is there already and may hold a key: it is not overwritten. Choose another "
-            "place."
-        ) from None
-    except OSError as error:
-        raise PrivetError(f"Cannot write {path}: {error.strerror}.") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _read_secret(path: Path) -> bytes:
     try:
-        if path.stat().st_mode & 0o077:
-            raise PrivetError(
-                f"Others may read {path}, which holds a secret key: make it yours alone with  "
-                f"chmod 600 {path}."
-            )
-        return _key(path.read_text(encoding="utf-8").strip())
+        return key_bytes(read_secret(path, "a secret key").strip())
     except OSError as error:
         raise PrivetError(f"Cannot read the key {path}: {error.strerror}.") from None
     except ValueError:

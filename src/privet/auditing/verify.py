@@ -17,8 +17,9 @@ from typing import Any
 from privet.auditing.certified_codes import about_data, about_release, graph_of
 from privet.auditing.certify import certificates
 from privet.auditing.gate import Check
-from privet.auditing.signatures import check_signature, fingerprint, read_document
+from privet.auditing.signatures import check_signature, read_document
 from privet.core.json_values import as_json
+from privet.core.key_text import fingerprint
 from privet.data.dataset import Dataset
 from privet.evidence.certificate.values import Certification
 from privet.evidence.figures import Audit, Certified

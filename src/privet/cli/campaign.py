@@ -100,8 +100,8 @@ def create(
 ) -> None:
     """Open a campaign for a release at a collector."""
     with extra("A campaign"):
+        from privet.core.key_text import fingerprint
         from privet.exchange.owner import campaigns
-        from privet.exchange.protocol.seal import fingerprint
 
         terms = campaigns.Terms(
             title,

@@ -14,6 +14,7 @@ from privet.data.assemble import assemble, check_columns
 from privet.data.cache import content_of, digest
 from privet.data.column_roles import holds_words
 from privet.data.dataset import Dataset
+from privet.data.images import PICTURE_FILES
 from privet.data.packing import BrokenPictures, MixedSizes, Picture, common_size, pack
 from privet.data.schema_file import Layout
 from privet.data.splitting import is_split_name
@@ -21,8 +22,6 @@ from privet.data.table_files import TEXT_FILES, kind_of, read_table
 
 # Endings of tables that may name the pictures of their folder.
 TABLES = (*TEXT_FILES, ".xlsx", ".jsonl")
-# Endings of pictures.
-PICTURE_FILES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif")
 _USUAL = ("file", "image", "path", "filename", "file_name")
 
 

@@ -26,6 +26,8 @@ LARGEST = 100_000_000
 
 # Only formats that Pillow decodes in its own process: some others start a program.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")
+# Endings of their files.
+PICTURE_FILES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif")
 
 # Pillow warns on standard error of large pictures that it goes on to open; here they are refused.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)

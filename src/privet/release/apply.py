@@ -28,6 +28,7 @@ from privet.core.files import replacing, writable_folder
 from privet.core.parallel_map import cores, in_order
 from privet.core.progress import bar
 from privet.data.dataset import Array
+from privet.data.images import PICTURE_FILES
 from privet.data.schema import PAD, Schema
 from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures, count, frames_of
 from privet.evidence.what_leaves import Link, WhatLeaves
@@ -53,7 +54,6 @@ Per = Literal["record", "person"]
 PEOPLE = ("person", "author")
 # The column that names a picture's file.
 FILE = "file"
-PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif")
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ def _find_files(
 ) -> tuple[list[Path], list[Path]]:
     """All files, and those of them that are pictures, which have no columns but their names."""
     files = [path for item in inputs for path in expand(Path(item))]
-    pictures = [path for path in files if path.suffix.lower() in PICTURES]
+    pictures = [path for path in files if path.suffix.lower() in PICTURE_FILES]
     if not files or (len(files) != 1 and len(pictures) != len(files)):
         raise PrivetError("Give pictures, a folder of pictures, or one parquet or CSV file.")
     if pictures and (set(keep) - {FILE} or column or options.id):
@@ -467,7 +467,7 @@ def expand(path: Path) -> list[Path]:
     if not path.exists():
         raise PrivetError(f"There is no file or folder {path}.")
     if path.is_dir():
-        found = sorted(p for p in path.rglob("*") if p.suffix.lower() in PICTURES)
+        found = sorted(p for p in path.rglob("*") if p.suffix.lower() in PICTURE_FILES)
         if not found:
             raise PrivetError(f"There are no pictures in {path}.")
         return found

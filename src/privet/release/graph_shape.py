@@ -231,7 +231,8 @@ def _reach(parts: _Parts, name: str) -> tuple[float, float] | None:
         return (-1.0, 1.0) if node.op_type == "Tanh" else (0.0, 1.0)
     if node.op_type == "Clip":
         ends = [parts.number(name) for name in node.input[1:]]
-        return (ends[0], ends[1]) if len(ends) == 2 and None not in ends else None  # type: ignore[return-value]
+        low, high = ends if len(ends) == 2 else (None, None)
+        return None if low is None or high is None else (low, high)
     if node.op_type == "Add":
         first, second = (_reach(parts, one) for one in node.input)
         return (first[0] + second[0], first[1] + second[1]) if first and second else None

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import tempfile
 from pathlib import Path
 
 from privet.core.errors import PrivetError
 from privet.core.files import sync_folder
 from privet.core.home import home_folder
+from privet.core.secret_files import place_secret, read_secret
 from privet.release.keyed_noise import KEY_BYTES
 
 # Names of campaigns become names of files.
@@ -27,13 +27,9 @@ def noise_key(campaign: str, home: Path | None = None) -> bytes:
     path = key_path(campaign, home)
     try:
         if not path.exists():
-            _make(path)
-        if path.stat().st_mode & 0o077:
-            raise PrivetError(
-                f"Others may read {path}, which is the key of noise: make it yours alone with  "
-                f"chmod 600 {path}."
-            )
-        key = bytes.fromhex(path.read_text(encoding="ascii").strip())
+            # Of two at the same time one wins, and both use its key.
+            place_secret(path, secrets.token_hex(KEY_BYTES) + "\n")
+        key = bytes.fromhex(read_secret(path, "the key of noise").strip())
     except OSError as error:
         raise PrivetError(
             f"The key of the campaign cannot be kept in {path}: {error.strerror}. Set PRIVET_HOME "
@@ -88,21 +84,3 @@ def key_path(campaign: str, home: Path | None = None) -> Path:
 def _name(campaign: str) -> str:
     """The name at the end of a link, or the name itself."""
     return campaign.partition("#")[0].rstrip("/").rpartition("/")[2]
-
-
-def _make(path: Path) -> None:
-    """Whole or not at all; of two at the same time, one wins and both use its key."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(prefix=".", dir=path.parent)  # for its owner alone
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(secrets.token_hex(KEY_BYTES) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(name, path)
-        except FileExistsError:
-            return
-        sync_folder(path.parent)
-    finally:
-        Path(name).unlink(missing_ok=True)

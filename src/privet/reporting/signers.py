@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from privet.auditing.signatures import check_signature, fingerprint
+from privet.auditing.signatures import check_signature
 from privet.core.errors import PrivetError
+from privet.core.key_text import fingerprint
 from privet.evidence.certificate.values import Certification
 from privet.evidence.certified_sentences import changed, claimed, signed
 from privet.evidence.figures import Audit

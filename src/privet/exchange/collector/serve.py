@@ -11,6 +11,7 @@ from pathlib import Path
 import uvicorn
 
 from privet.core.errors import PrivetError
+from privet.core.secret_files import write_secret
 from privet.exchange.collector.app import create_app
 from privet.exchange.collector.blobs import open_blobs
 from privet.exchange.collector.collector import PAGES, Collector
@@ -18,7 +19,6 @@ from privet.exchange.collector.database import Database
 from privet.exchange.collector.limits import Limits
 from privet.exchange.collector.monitor import Monitor
 from privet.exchange.collector.retention import pair
-from privet.exchange.protocol.seal import write_secret
 
 # Seconds after which a thread that waits may go on; Python's own 5 ms would be longer than the disk
 # takes.

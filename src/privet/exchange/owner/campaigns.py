@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from privet.core.errors import PrivetError
 from privet.core.files import results_folder, write_text
+from privet.core.secret_files import write_secret
 from privet.exchange.owner.expected import expected_record
 from privet.exchange.owner.published import published_parts
 from privet.exchange.protocol import seal
@@ -172,13 +173,13 @@ def create(
     with results_folder(out):
         try:
             if is_sealed:
-                seal.write_secret(out / "sealing.key", private_key + "\n")
+                write_secret(out / "sealing.key", private_key + "\n")
             with connect(url, operator) as client:
                 for name, content in parts.items():
                     client.request("PUT", f"/v1/parts/{hashes[name]}", content=content)
                 about = {"manifest": text, "signature": signature}
                 created = client.ask(Created, "POST", "/v1/campaigns", json=about)
-            seal.write_secret(out / "owner.token", created.owner_token + "\n")
+            write_secret(out / "owner.token", created.owner_token + "\n")
             public = json.dumps({"link": folder.link.text, **about}, indent=1, ensure_ascii=False)
             write_text(out / "campaign.json", public + "\n")
         except BaseException:
@@ -249,7 +250,7 @@ def _label(word: str) -> Label:
 def _signing_key(path: Path) -> str:
     """The owner's; made when it is first needed."""
     if not path.exists():
-        seal.write_secret(path, seal.signing_key() + "\n")
+        write_secret(path, seal.signing_key() + "\n")
     return seal.read_secret(path).strip()
 
 

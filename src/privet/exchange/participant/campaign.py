@@ -17,11 +17,11 @@ from pydantic import ValidationError
 
 from privet.core.errors import PrivetError
 from privet.core.files import write_text
+from privet.core.key_text import fingerprint
 from privet.evidence.figures import Audit
 from privet.exchange.protocol.client import Client, Link, Offline
 from privet.exchange.protocol.manifest import Manifest, check_card, read_manifest
 from privet.exchange.protocol.messages import Signed
-from privet.exchange.protocol.seal import fingerprint
 from privet.release.runtime import Runnable
 
 

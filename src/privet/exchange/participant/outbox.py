@@ -20,9 +20,9 @@ from pydantic import BaseModel, ConfigDict
 
 from privet.core.errors import PrivetError
 from privet.core.files import replacing
+from privet.core.secret_files import write_secret
 from privet.exchange.protocol.client import Client, Offline, Rejected
 from privet.exchange.protocol.messages import CampaignID, ReceiptAnswer, SubmissionID
-from privet.exchange.protocol.seal import write_secret
 
 # Records on their way at the same time.
 AT_ONCE = 8

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from privet.core.errors import PrivetError
 from privet.data.cell_text import class_text
 from privet.data.dataset import Array
+from privet.data.images import PICTURE_FILES
 from privet.data.schema import PAD, Schema
 from privet.data.stream import stream_file, stream_pictures
 from privet.data.table_files import READERS, header, kind_of
@@ -24,7 +25,7 @@ from privet.exchange.protocol.checks import check_envelope
 from privet.exchange.protocol.envelope import Envelope, Labels
 from privet.exchange.protocol.manifest import Label
 from privet.exchange.protocol.seal import seal
-from privet.release.apply import PICTURES, expand
+from privet.release.apply import expand
 from privet.release.keyed_noise import KeyedNoise
 from privet.release.noise_keys import noise_key
 from privet.release.runtime import Runnable, session
@@ -105,7 +106,7 @@ def _pack(campaign: Campaign, z: Array, labels: Labels, source: str) -> Record:
     if manifest.sealing_key is not None:
         content = seal(content, manifest.sealing_key)
     path = Path(source)
-    stays = metadata(path) if path.suffix.lower() in PICTURES and path.is_file() else {}
+    stays = metadata(path) if path.suffix.lower() in PICTURE_FILES and path.is_file() else {}
     return Record(source, z, labels, submission, content, stays)
 
 
@@ -114,7 +115,7 @@ def _read(
 ) -> Iterator[Batch]:
     """Labels are taken from columns of that name, where there are any."""
     paths = [path for file in files for path in expand(file)]
-    pictures = [path for path in paths if path.suffix.lower() in PICTURES]
+    pictures = [path for path in paths if path.suffix.lower() in PICTURE_FILES]
     if pictures and len(pictures) < len(paths):
         raise PrivetError("Give pictures, or one parquet or CSV file, or texts; not both.")
     for x, columns in stream_pictures(schema, pictures, BATCH) if pictures else ():
