@@ -155,7 +155,9 @@ def test_missing_things_are_called_missing() -> None:
 def test_certificates_are_one_line_each() -> None:
     lines = summary(example.full()).splitlines()
     assert any(
-        line.startswith("**beard.** No adversary who sees one release of one record can guess")
+        line.startswith(
+            "**beard.** No adversary who sees one release of one record and knows nothing else"
+        )
         and "above 64.5 %" in line
         for line in lines
     )

@@ -503,8 +503,9 @@ def test_what_is_certified_stands_beside_what_was_found() -> None:
     page = Page(render(full)).text
     head = page[: page.index("Privacy against utility")]
     assert (
-        "No adversary who sees one release of one record can guess beard with a balanced accuracy "
-        "above 64.5 % on average over people; guessing blindly has 50.0 % (99 % confidence for "
+        "No adversary who sees one release of one record and knows nothing else about the person "
+        "can guess beard with a balanced accuracy above 64.5 % on average over people; "
+        "guessing blindly has 50.0 % (99 % confidence for "
         "this statement by itself; claimed by whoever ran this audit, checked by nobody else)."
         in head
     ), "rounded up"

@@ -23,7 +23,8 @@ import pandas as pd
 import pytest
 
 from privet.auditing.gate import gate
-from privet.auditing.signatures import Signer, sign, to_base64
+from privet.auditing.signatures import Signer, sign
+from privet.core.key_text import to_base64
 from privet.data.checks import check_data
 from privet.data.in_memory import Dataset
 from privet.data.sources import load
@@ -618,8 +619,9 @@ CASES = {
         lambda: inverted("psnr"),
     ),
     "certified": Case(
-        "No adversary who sees one release of one record can guess beard with a balanced accuracy"
-        " above 64.5 % on average over people; guessing blindly has 50.0 % (99 % confidence for"
+        "No adversary who sees one release of one record and knows nothing else about the person"
+        " can guess beard with a balanced accuracy above 64.5 % on average over people;"
+        " guessing blindly has 50.0 % (99 % confidence for"
         " this statement by itself; claimed by whoever ran this audit, checked by nobody else).",
         lambda: render(certified_audit(bounded())),
         # Certified at 64.5, found at 72: the claim is not repeated.
@@ -655,6 +657,11 @@ CASES = {
         lambda: bound_sentence(bounded(given=("income",))),
         lambda: bound_sentence(bounded()),
     ),
+    "knows_nothing": Case(
+        " and knows nothing else about the person",
+        lambda: bound_sentence(bounded()),
+        lambda: bound_sentence(bounded(given=("income",))),
+    ),
     "sure_together": Case(
         "99 % confidence for all 49 statements together",
         lambda: bound_sentence(bounded(statements=49)),
@@ -687,8 +694,8 @@ CASES = {
         lambda: render(signed_audit()),
     ),
     "certified_prior": Case(
-        "At the real frequencies nobody is right more often than 66.0 %; always naming the most"
-        " frequent value is right 52.0 %.",
+        "At the real frequencies such an adversary is right at most 66.0 % of the time; always"
+        " naming the most frequent value is right 52.0 %.",
         lambda: whole(bounded()),
         lambda: whole(bounded(at_prior=None)),
     ),
@@ -740,8 +747,9 @@ CASES = {
         lambda: whole(bounded(), bounded(given=("income",), bound=None, alone=0.601)),
     ),
     "certified_group": Case(
-        "Among people with marital status = married, the worst certified group, no adversary can"
-        " guess beard with a balanced accuracy above 73.5 %.",
+        "Among people with marital status = married, the worst certified group, no adversary who"
+        " knows only that beside the release can guess beard with a balanced accuracy above"
+        " 73.5 %.",
         lambda: whole(bounded(groups=(SALES, MARRIED, CLERGY))),
         lambda: whole(bounded(groups=(CLERGY,))),
     ),
@@ -833,8 +841,9 @@ CASES = {
         lambda: held_to(certified_audit(bounded()), max_certified={"beard": 0.7}),
     ),
     "gate_certified": Case(
-        "certified, no adversary above 64.5 in 100, balanced (99 % confidence for this statement by"
-        " itself, 2,000 people)",
+        "certified, no adversary who sees one release of one record and knows nothing else about"
+        " the person above 64.5 in 100, balanced (99 % confidence for this statement by itself,"
+        " 2,000 people)",
         lambda: held_to(certified_audit(bounded()), max_certified={"beard": 0.7}),
         lambda: held_to(certified_audit(bounded(bound=None)), max_certified={"beard": 0.7}),
     ),
@@ -1001,8 +1010,9 @@ CASES = {
     ),
     "readme_demo": Case(
         "A report: from one picture released by Hedge the best of 6 attackers reads beard 50 times"
-        " in 100, balanced, where guessing is right 50 times, and nobody is claimed to read it"
-        " above 65 % on average over people, or above 72 % in the worst certified group; hat is"
+        " in 100, balanced, where guessing is right 50 times, and nobody who knows nothing else"
+        " is claimed to read it above 65 % on average over people, or above 72 % in the worst"
+        " certified group; hat is"
         " read 94 times",
         lambda: first_page(),
         lambda: render(example.full()),

@@ -156,7 +156,7 @@ def test_the_tip_says_settings_and_numbers(page):
     assert (
         "(2 seeds)" in tip
         and "beard: 55.0 (52.0 to 58.0)" in tip
-        and "no adversary above 58.0" in tip
+        and "certified at most 58.0 for one record" in tip
         and "width 0.25" in tip
     )
 

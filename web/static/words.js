@@ -136,7 +136,7 @@ function proved(audit, attribute, reading) {
   if (reading?.values.length && scores.some((score) => measured(score) && score.low > one.bound)) return { proof: say("beaten", { bound: percent(one.bound, "up") }), more: "" };
   const together = one.per === "person";
   const said = say("certified", {
-    seen: say(together ? "seen_person" : "seen_record"),
+    seen: say(together ? "seen_person" : "seen_record") + say("knows_nothing"),
     what: one.attribute,
     bound: percent(one.bound, "up"),
     over: one.weighing ?? "people",

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from privet.auditing.signatures import check_signature, fingerprint, read_document
+from privet.auditing.signatures import check_signature, read_document
 from privet.core.errors import PrivetError, unknown
+from privet.core.key_text import fingerprint
 from privet.evidence.certificate.values import Certification
-from privet.evidence.certified_sentences import sure
+from privet.evidence.certified_sentences import seen, sure
 from privet.evidence.figures import Audit, Certified, Figure, Reading, Role
 from privet.evidence.formatting import UNKNOWN, between, measured, percent
 from privet.evidence.sentences import say
@@ -241,6 +242,7 @@ def _check_certified(held: _Held, attribute: str, limit: float) -> Check:
     bound = highest_bound(one)
     found = say(
         "gate_certified",
+        seen=seen(one),
         bound=percent(bound, "up"),
         sure=sure(one),
         people=f"{sum(one.people):,}",

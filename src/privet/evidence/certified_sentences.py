@@ -8,8 +8,8 @@ from privet.evidence.formatting import listed, percent
 from privet.evidence.sentences import say
 
 
-def seen(one: Certified) -> str:
-    """What the adversary of a certificate sees and knows.
+def seen(one: Certified, knowing: bool = True) -> str:
+    """What the adversary of a certificate sees and, where `knowing`, knows.
 
     >>> known = 0.15, 0.55, 0.027, 0.99, (900, 900), 2, 0.4, 1, "smoothed"
     >>> seen(Certified("sex", ("f", "m"), 0.577, 0.6, (0.5, 0.5), *known, given=("income",)))
@@ -24,7 +24,9 @@ def seen(one: Certified) -> str:
         text = say("seen_releases", releases=f"{one.releases:,}")
     else:
         text = say("seen_record")
-    return text + (say("and_knows", given=listed(one.given)) if one.given else "")
+    if not knowing:
+        return text
+    return text + (say("and_knows", given=listed(one.given)) if one.given else say("knows_nothing"))
 
 
 def sure(one: Certified) -> str:
@@ -68,9 +70,9 @@ def bound_sentence(one: Certified, by: str = "") -> str:
 
     >>> known = 0.15, 0.55, 0.027, 0.99, (900, 900), 2, 0.4, 1, "smoothed"
     >>> one = Certified("sex", ("f", "m"), 0.577, 0.6, (0.5, 0.5), *known, statements=3)
-    >>> print(bound_sentence(one).replace("; ", ";\\n").replace(" with a", "\\nwith a"))
-    No adversary who sees one release of one record can guess sex
-    with a balanced accuracy above 57.7 % on average over people;
+    >>> print(bound_sentence(one).replace("; ", ";\\n").replace(" can", "\\ncan"))
+    No adversary who sees one release of one record and knows nothing else about the person
+    can guess sex with a balanced accuracy above 57.7 % on average over people;
     guessing blindly has 50.0 % (99 % confidence for all 3 statements together;
     claimed by whoever ran this, checked by nobody else).
     """

@@ -150,7 +150,7 @@ def records_sentence(one: Certified, others: Sequence[Certified]) -> str:
     if together:
         most = max(together, key=lambda c: c.records)
         bound = percent(most.bound or 1.0, "up")
-        said.append(say("certified_per_person", seen=seen(most), bound=bound))
+        said.append(say("certified_per_person", seen=seen(most, knowing=False), bound=bound))
     return " ".join(said)
 
 

@@ -120,7 +120,7 @@ def _tip(group: Group) -> list[str]:
         group.cell.variant + seeds,
         f"{group.private}: {exactly(group.leak)}",
         f"{group.utility}: {exactly(group.use)}",
-        *([] if bound is None else [f"no adversary above {percent(bound, 'up')}"]),
+        *([] if bound is None else [f"certified at most {percent(bound, 'up')} for one record"]),
         *(f"{key} {value}" for key, value in group.cell.settings.items()),
     ]
 
