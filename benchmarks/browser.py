@@ -3,6 +3,7 @@ that Privet's pages carry.
 
     python benchmarks/browser.py                               untrained TIPRDC and hedge at full width
     python benchmarks/browser.py --release DIR --int8 DIR      two releases of yours
+    python benchmarks/browser.py --methods veil                picture to picture, full and half width
 
 Both graphs run in one page of headless Chromium and take turns; the ratio is float's time over
 int8's in one turn. One WASM thread, and as many as there are cores where the page is cross-origin
@@ -33,9 +34,13 @@ from privet.benchmarking.ratios import machine
 from privet.core.progress import console
 from privet.data.portraits.source import portraits
 from privet.data.schema import ImageSchema
+from privet.nets import registry as nets
 from privet.release.int8 import quantise
+from privet.release.noise import Noise
 from privet.release.release import Release
 
+# What stands beside each other, where it is not float and int8.
+FORMS = {"veil": ("full", "half")}
 VENDOR = Path(privet.__file__).parent / "exchange" / "pages" / "static" / "vendor"
 QUIET = (
     "--no-sandbox",
@@ -72,7 +77,7 @@ def main() -> int:
     words.add_argument("--release", type=Path, help="a float release of pictures")
     words.add_argument("--int8", type=Path, help="the same by  privet export --int8")
     words.add_argument(
-        "--methods", nargs="+", default=["tiprdc", "hedge"], choices=["tiprdc", "hedge"]
+        "--methods", nargs="+", default=["tiprdc", "hedge"], choices=["tiprdc", "hedge", "veil"]
     )
     words.add_argument("--turns", type=int, default=5)
     words.add_argument("--runs", type=int, default=10, help="pictures a turn")
@@ -93,12 +98,13 @@ def main() -> int:
             shutil.copy(VENDOR / file, folder / file)
         (folder / "page.html").write_text(PAGE, encoding="utf-8")
         for method, two in pairs.items():
-            for form, release in zip(("float", "int8"), two, strict=True):
+            forms = FORMS.get(method, ("float", "int8"))
+            for form, release in zip(forms, two, strict=True):
                 shutil.copy(release / "release.onnx", folder / f"{method}-{form}.onnx")
             for threads in (1, before["cores"]):
                 key = f"{method}, {threads} thread{'s' * (threads > 1)}"
                 result[key] = in_chromium(
-                    folder, method, Release.load(two[0]), threads, given.turns, given.runs
+                    folder, method, forms, Release.load(two[0]), threads, given.turns, given.runs
                 )
                 console.print(key, json.dumps(result[key]), highlight=False)
     sys.stdout.write(json.dumps({**result, "machine": before}, indent=2) + "\n")
@@ -110,6 +116,9 @@ def made(folder: Path, methods: list[str]) -> dict[str, tuple[Path, Path]]:
     from random pictures."""
     pairs = {}
     for method in methods:
+        if method == "veil":
+            pairs[method] = (veil(folder / "veil", 1.0), veil(folder / "veil-half", 0.5))
+            continue
         path = {"tiprdc": extractor, "hedge": hedge}[method](
             ImageSchema(3, 64, 64), folder / method
         )
@@ -121,8 +130,24 @@ def made(folder: Path, methods: list[str]) -> dict[str, tuple[Path, Path]]:
     return pairs
 
 
+def veil(folder: Path, width: float) -> Path:
+    """A veil of 128 numbers that gives pictures and has learned nothing."""
+    schema = ImageSchema(3, 64, 64)
+    settings = {"classes": [2], "dims": 128, "width": width, "output": "record"}
+    network = nets.build("veil", schema, settings)
+    card = {"method": "veil", "private": [], "form": "record"}
+    Release(schema, ("veil", settings), network, Noise("gaussian", (128,), 1.0), card).save(folder)
+    return folder
+
+
 def in_chromium(
-    folder: Path, method: str, release: Release, threads: int, turns: int, runs: int
+    folder: Path,
+    method: str,
+    forms: tuple[str, str],
+    release: Release,
+    threads: int,
+    turns: int,
+    runs: int,
 ) -> dict[str, Any]:
     from playwright.sync_api import sync_playwright
 
@@ -144,7 +169,7 @@ def in_chromium(
             told = page.evaluate(
                 "words => window.measure(words)",
                 {
-                    "names": [f"{method}-{form}.onnx" for form in ("float", "int8")],
+                    "names": [f"{method}-{form}.onnx" for form in forms],
                     "shape": list(release.schema.shape),
                     "noise": None if release.noise is None else list(release.noise.shape),
                     "threads": threads,
@@ -157,13 +182,14 @@ def in_chromium(
     finally:
         server.shutdown()
     plain, small = told["taken"]
+    medians = {
+        f"{form}_ms": round(statistics.median(taken), 1)
+        for form, taken in zip(forms, (plain, small), strict=True)
+    }
     return {
-        "float_ms": round(statistics.median(plain), 1),
-        "int8_ms": round(statistics.median(small), 1),
-        "float_over_int8": spread([a / b for a, b in zip(plain, small, strict=True)]),
-        "bytes": {
-            form: (folder / f"{method}-{form}.onnx").stat().st_size for form in ("float", "int8")
-        },
+        **medians,
+        f"{forms[0]}_over_{forms[1]}": spread([a / b for a, b in zip(plain, small, strict=True)]),
+        "bytes": {form: (folder / f"{method}-{form}.onnx").stat().st_size for form in forms},
         "cross_origin_isolated": told["isolated"],
         "chromium": version,
     }

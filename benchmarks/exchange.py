@@ -2,15 +2,18 @@
 
     python benchmarks/exchange.py load     submissions a second, next to a bare handler that commits
                                            one row
-    python benchmarks/exchange.py kills    20 kills during 2,000 submissions, on SQLite and on
-                                           PostgreSQL
-    python benchmarks/exchange.py fuzz     20,000 malformed bodies
+    python benchmarks/exchange.py kills    50 kills during 2,500 submissions, on SQLite, on
+                                           PostgreSQL, and with records in S3 (moto)
+    python benchmarks/exchange.py sockets  2,100 silent and 10,000 idle connections
+    python benchmarks/exchange.py export   a million records, and the memory of server and owner
+    python benchmarks/exchange.py fuzz     60,000 malformed bodies
 
 `load` sends sealed records of 4 kB over 64 connections to `privet serve`, and to a FastAPI handler
 that reads the same body and commits one row to the same kind of database with the same settings;
 they take turns, and change who begins. The goal is a ratio of 0.6. The exit code is 1 where it is
-missed, where an acknowledged record is lost or doubled, where an orphan is left, or where rubbish
-gets another answer than 4xx.
+missed, where an acknowledged record is lost, doubled or comes back after it was withdrawn, where an
+orphan is left, where rubbish gets another answer than 4xx, where a health check is not answered, or
+where an export takes 300 MB or more.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import socket
 import statistics
 import subprocess
@@ -29,6 +33,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import sqlalchemy as sa
@@ -223,20 +228,175 @@ def bare(options: argparse.Namespace) -> bool:
     return True
 
 
+@contextlib.contextmanager
+def bucket() -> Iterator[str]:
+    """S3 in a process of its own."""
+    at = port()
+    words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(at)]
+    moto = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.environ.update(
+        AWS_ACCESS_KEY_ID="x",
+        AWS_SECRET_ACCESS_KEY="x",
+        AWS_DEFAULT_REGION="us-east-1",
+        AWS_ENDPOINT_URL=f"http://127.0.0.1:{at}",
+    )
+    try:
+        answers(at)
+        import boto3
+
+        boto3.client("s3").create_bucket(Bucket="records")
+        yield "s3://records/privet"
+    finally:
+        moto.terminate()
+        moto.wait()
+
+
 def kills(options: argparse.Namespace) -> bool:
     found: dict[str, Any] = {"machine": machine(), "databases": {}}
-    with databases(options.databases) as each:
-        for name, db in each:
+    with contextlib.ExitStack() as stack, databases(options.databases) as each:
+        stores = [(name, db, None) for name, db in each]
+        if "s3" in options.databases:
+            stores.append(("s3", None, stack.enter_context(bucket())))
+        for name, db, blobs in stores:
             with tempfile.TemporaryDirectory(prefix="privet-kills-") as place:
                 found["databases"][name] = killed(
-                    Path(place), db, options.kills, options.records, options.connections
+                    Path(place),
+                    db,
+                    options.kills,
+                    options.records,
+                    options.connections,
+                    blobs=blobs,
                 )
             console.print(f"{name}: {found['databases'][name]}", highlight=False)
     sys.stdout.write(json.dumps(found, indent=1) + "\n")
-    return all(
-        result["lost"] == result["doubled"] == result["orphans"] == 0
-        for result in found["databases"].values()
-    )
+    nothing = ("lost", "resurrected", "doubled", "damaged", "without_blob", "orphans")
+    return not any(result[what] for result in found["databases"].values() for what in nothing)
+
+
+def sockets(options: argparse.Namespace) -> bool:
+    """Connections that say nothing and connections that are idle, while others are served."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    found: dict[str, Any] = {"machine": machine(), "open_files": limit}
+    good = True
+    with tempfile.TemporaryDirectory(prefix="privet-sockets-") as place:
+        folder = Path(place) / "collector"
+        folder.mkdir()
+        store = Database(f"sqlite:///{folder / 'collector.db'}")
+        store.upgrade()
+        made = world()
+        settle(made, store, folder / "blobs")
+        server = Server(folder).start()
+        for kind, many in (("silent", 2100), ("idle", 10_000)):
+            found[kind] = asyncio.run(_sockets(server.port, kind, many, made))
+            good &= found[kind]["healthz"] == found[kind]["asked"] and found[kind]["stored"] == 20
+            _say(f"{kind}: {found[kind]}")
+        good &= server.stop() == 0
+    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+    return good
+
+
+async def _sockets(at: int, kind: str, many: int, made: Any) -> dict[str, Any]:
+    health = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+    connections = [Connection(at) for _ in range(many)]
+    for start in range(0, many, 100):
+        group = connections[start : start + 100]
+        for one in group:
+            one.streams = await asyncio.open_connection("127.0.0.1", at)
+        if kind == "idle":  # each has had an answer before it falls silent
+            await asyncio.gather(*(one.ask(health) for one in group))
+    asked = healthy = stored = 0
+    slowest = 0.0
+    for _, content in requests_for(made, 20):
+        started = time.perf_counter()
+        asked += 1
+        new = Connection(at)
+        healthy += (await new.ask(health))[0] == 200
+        stored += (await new.ask(content))[0] == 201
+        slowest = max(slowest, time.perf_counter() - started)
+        new.close()
+    for one in connections:
+        one.close()
+    return {
+        "connections": many,
+        "asked": asked,
+        "healthz": healthy,
+        "stored": stored,
+        "slowest_s": round(slowest, 2),
+    }
+
+
+def export(options: argparse.Namespace) -> bool:
+    """An owner's export of synthetic records that come page by page; the memory of the process that
+    makes and exports them."""
+    from privet.exchange.owner.campaigns import CampaignFolder
+    from privet.exchange.owner.export import export as run
+    from privet.exchange.protocol.client import Link
+    from privet.exchange.protocol.messages import Figures, GoneAnswer
+
+    made = world("open", size=4)
+    plain = made.plain("f" * 32, made.record())
+    before, _, after = plain.partition(b"f" * 32)
+
+    class Pages:
+        """Answers as a collector does."""
+
+        def __init__(self, *_: Any) -> None:
+            return
+
+        def __enter__(self) -> Pages:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            return
+
+        def ask(self, kind: Any, _method: str, path: str, params: Any = None) -> Any:
+            if path.endswith("figures"):
+                about = {"campaign": made.id, "title": "", "mode": "", "access": ""}
+                counts = {"records": options.records, "people": 1, "bytes": 0}
+                return Figures(**about, **counts, created=0, closed=None, by_day={}, gone={})
+            if path.endswith("deeds"):
+                return []
+            first = params["after"]
+            return [
+                GoneAnswer(number=k + 1, id=f"{k:032x}", reason="withdrawn", at=0)
+                for k in range(first, min(first + 1000, options.records // 10))
+            ]
+
+        def request(self, _method: str, _path: str, params: Any) -> Any:
+            first = int(params["after"])
+            names = [f"{k:032x}" for k in range(first, min(first + 500, options.records))]
+            frames = []
+            for k, name in enumerate(names, first):
+                about = (
+                    f'{{"number":{k + 1},"id":"{name}","person":"{name}{name}","sha256":"",'
+                    f'"received":0,"size":{len(plain)},"damaged":false}}'
+                ).encode()
+                head = len(about).to_bytes(4, "little") + about
+                frames.append(b"".join((head, before, name.encode(), after)))
+            last = first + len(names)
+            headers = {"privet-next": str(last)} if last < options.records else {}
+            return SimpleNamespace(content=b"".join(frames), headers=headers)
+
+    with tempfile.TemporaryDirectory(prefix="privet-export-") as place:
+        link = Link("http://127.0.0.1", made.id)
+        folder = CampaignFolder(Path(place), link, made.manifest, made.text, made.signature)
+        (Path(place) / "owner.token").touch(0o600)
+        started = time.perf_counter()
+        exported = run(folder, Path(place) / "out", connect=Pages)  # type: ignore[arg-type]
+        seconds = time.perf_counter() - started
+        size = exported.table.stat().st_size
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    found = {
+        "machine": machine(),
+        "records": exported.records,
+        "withdrawn": exported.gone,
+        "peak_mb": round(peak, 1),
+        "table_mb": round(size / 2**20, 1),
+        "seconds": round(seconds, 1),
+    }
+    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+    return exported.records == options.records and peak < 300
 
 
 def fuzz(options: argparse.Namespace) -> bool:
@@ -293,24 +453,33 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
-    for name in ("load", "kills", "fuzz"):
+    records = {
+        "load": 3000,
+        "kills": 2500,
+        "fuzz": 60_000,
+        "sockets": 20,
+        "export": 1_000_000,
+    }
+    for name in records:
         verb = verbs.add_parser(name)
-        verb.add_argument("--databases", nargs="+", default=["sqlite", "postgresql"])
+        verb.add_argument("--databases", nargs="+", default=["sqlite", "postgresql", "s3"])
         verb.add_argument("--connections", type=int, default=64)
-        verb.add_argument(
-            "--records", type=int, default={"load": 3000, "kills": 2000, "fuzz": 20_000}[name]
-        )
+        verb.add_argument("--records", type=int, default=records[name])
         verb.add_argument("--turns", type=int, default=5)
-        verb.add_argument("--kills", type=int, default=20)
+        verb.add_argument("--kills", type=int, default=50)
     reference = verbs.add_parser("bare")
     reference.add_argument("--db", required=True)
     reference.add_argument("--port", type=int, required=True)
     options = parser.parse_args()
-    sys.exit(
-        0
-        if {"load": load, "kills": kills, "fuzz": fuzz, "bare": bare}[options.verb](options)
-        else 1
-    )
+    doing = {
+        "load": load,
+        "kills": kills,
+        "fuzz": fuzz,
+        "sockets": sockets,
+        "export": export,
+        "bare": bare,
+    }
+    sys.exit(0 if doing[options.verb](options) else 1)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ KEPT = (".js", ".mjs", ".wasm", ".css", ".svg")
 BUNDLED = {"onnxruntime-web": ("onnxruntime-common",)}
 """Packages inside the file of another one, as that file's source map says."""
 SENTENCES = ROOT / "src" / "privet" / "evidence" / "sentences.toml"
+GRAPH_RULES = ROOT / "src" / "privet" / "release" / "graph_rules.json"
 SAID = re.compile(r"""\bsay\(\s*(?:[^"'()]*\? *)?["'](\w+)["'](?: *: *["'](\w+)["'])?""")
 """A sentence of the table by its name, or one of two: say("a"), say(test ? "a" : "b")."""
 IMPORT = re.compile(r"""(?:from|import)\s*["'](\./[^"']+)["']""")
@@ -50,6 +51,7 @@ def build(modules: Path, out: Path) -> list[Path]:
             f'export const RUNTIME = "{integrity(static / WASM)}";\n', encoding="utf-8"
         )
         (static / "sentences.js").write_text(sentences(static), encoding="utf-8")
+        (static / "graph_rules.js").write_text(graph_rules(), encoding="utf-8")
         for page in PAGES_OF:
             (new / page).write_text(
                 _page((HERE / page).read_text(encoding="utf-8"), static), encoding="utf-8"
@@ -73,6 +75,12 @@ def sentences(static: Path) -> str:
         raise SystemExit(f"words.js says '{missing[0]}', which is not in {SENTENCES.name}.")
     texts = {name: table[name]["text"] for name in names}
     return f"export const SENTENCES = {json.dumps(texts, indent=2, ensure_ascii=False)};\n"
+
+
+def graph_rules() -> str:
+    """The module with what a graph may be, as Python's verifier reads it."""
+    rules = json.loads(GRAPH_RULES.read_text(encoding="utf-8"))
+    return f"export const RULES = {json.dumps(rules)};\n"
 
 
 def integrity(path: Path) -> str:

@@ -155,13 +155,19 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="session")
-def database() -> Iterator[Postgres]:
+def cluster() -> Iterator[Postgres]:
     if binaries() is None:
         pytest.skip(
             "there is no PostgreSQL on this machine: on Debian, install the package postgresql"
         )
     with postgres() as running:
         yield running
+
+
+@pytest.fixture
+def database(cluster: Postgres) -> Postgres:
+    """A database of one's own: it belongs to one place of blobs."""
+    return cluster.fresh()
 
 
 def untrained(schema: Any, folder: Path) -> Path:

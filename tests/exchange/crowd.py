@@ -15,7 +15,9 @@ from typing import Any
 
 from world import Server, World, headers, settle, world
 
+from privet.exchange.collector.blobs import Blob, Blobs, open_blobs
 from privet.exchange.collector.database import Database
+from privet.exchange.collector.retention import confirm
 
 # Numbers of a record: sealed, 4,144 bytes.
 SIZE = 896
@@ -80,7 +82,13 @@ def requests_for(made: World, many: int, path: str | None = None) -> list[tuple[
 
 
 def killed(
-    folder: Path, db: str | None, times: int, records: int, connections: int, seed: int = 0
+    folder: Path,
+    db: str | None,
+    times: int,
+    records: int,
+    connections: int,
+    seed: int = 0,
+    blobs: str | None = None,
 ) -> dict[str, Any]:
     """Kill the server so many times while the records come in; then look at what is there.
 
@@ -92,10 +100,11 @@ def killed(
     place.mkdir()
     store = Database(db or f"sqlite:///{place / 'collector.db'}")
     store.upgrade()
-    settle(made, store, place / "blobs")
-    server = Server(place, db).start()
+    settle(made, store, blobs or place / "blobs")
+    server = Server(place, db, ("--blobs", blobs) if blobs else ()).start()
     todo = requests_for(made, records)
     acknowledged: dict[str, int] = {}
+    withdrawn: set[str] = set()
     again, kills = 0, 0
     dice = random.Random(seed)
 
@@ -118,6 +127,9 @@ def killed(
                         again += 1
                         connection.close()
                         await asyncio.sleep(0.1)
+                if int(name, 16) % 10 == 0:  # one in ten changes their mind
+                    await _withdraw(connection, made.id, name)
+                    withdrawn.add(name)
             connection.close()
 
         async def killer() -> None:
@@ -143,9 +155,11 @@ def killed(
     asyncio.run(participants())
     # The last stop is a kill too: what the next start finds is what the sweep has to settle.
     server.stop(signal.SIGKILL)
+    # Of few records a crash leaves many orphans, in per cent: without a word they would be held.
+    confirm(store)
     server.start()
-    kept = _kept(place, store, made.id, todo)
     server.stop()
+    kept = _kept(open_blobs(blobs or str(place / "blobs")), store, made.id, todo)
     store.engine.dispose()
     rows = kept.pop("rows")
     log = (place / "log").read_text().splitlines()
@@ -155,7 +169,9 @@ def killed(
         "acknowledged": len(acknowledged),
         "sent_again": again,
         "answered_as_known": sum(status == 200 for status in acknowledged.values()),
-        "lost": len(set(acknowledged) - set(rows)),
+        "withdrawn": len(withdrawn),
+        "lost": len(set(acknowledged) - withdrawn - set(rows)),
+        "resurrected": len(withdrawn & set(rows)),
         "doubled": sum(many - 1 for many in rows.values()),
         "swept": sum(event["orphans"] for event in events if event["event"] == "swept"),
         **kept,
@@ -163,25 +179,34 @@ def killed(
     }
 
 
+async def _withdraw(connection: Connection, campaign: str, name: str) -> None:
+    """Until the server says that it is gone."""
+    path = f"/v1/campaigns/{campaign}/submissions/{name}"
+    head = f"DELETE {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nprivet-withdraw: {'00' * 32}\r\n\r\n"
+    status = 0
+    while status not in (204, 410):
+        try:
+            status, _ = await asyncio.wait_for(connection.ask(head.encode()), 60)
+            assert status in (204, 410, 503), status
+        except (OSError, EOFError, TimeoutError):
+            connection.close()
+            await asyncio.sleep(0.1)
+
+
 def _kept(
-    place: Path, store: Database, campaign: str, requests: list[tuple[str, bytes]]
+    blobs: Blobs, store: Database, campaign: str, requests: list[tuple[str, bytes]]
 ) -> dict[str, Any]:
     """Rows by name, and how they and the blobs fit together."""
     stored = store.submissions(campaign, 0, 10 * len(requests))
-    named, blobs = {row.blob for row in stored}, _blobs(place)
+    named, there = {row.blob for row in stored}, {name for name, _ in blobs.names(campaign)}
     sent = {name: content.partition(b"\r\n\r\n")[2] for name, content in requests}
     contents = [
-        (row.id, (place / "blobs" / campaign / row.blob).read_bytes())
-        for row in stored
-        if row.blob in blobs
+        (row.id, blobs.get(Blob(campaign, row.blob))) for row in stored if row.blob in there
     ]
+    blobs.close()
     return {
         "rows": Counter(row.id for row in stored),
-        "orphans": len(blobs - named),
-        "without_blob": len(named - blobs),
+        "orphans": len(there - named),
+        "without_blob": len(named - there),
         "damaged": sum(content != sent[name] for name, content in contents),
     }
-
-
-def _blobs(place: Path) -> set[str]:
-    return {path.name for path in (place / "blobs").glob("*/*") if path.parent.name != "parts"}

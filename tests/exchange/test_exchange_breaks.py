@@ -17,7 +17,7 @@ from conftest import Running, Start
 from privet.exchange.collector.blobs import Blob, Disk, blob_name
 from privet.exchange.collector.commits import Offer
 from privet.exchange.collector.database import Database
-from privet.exchange.collector.retention import sweep
+from privet.exchange.collector.orphans import sweep
 from privet.exchange.protocol.messages import read_frames
 
 
@@ -68,7 +68,7 @@ def test_a_commit_that_fails_is_not_acknowledged_and_can_be_tried_again(
     assert collector.stored(made) == (0, 1), "its blob stays: the commit may have happened"
     assert collector.submit(made, KEYS[0], content).status_code == 201
     parts = collector.collector
-    assert sweep(parts.database, parts.blobs, parts.monitor, older=0) == 1
+    assert sweep(parts.database, parts.blobs, parts.monitor, older=0).moved == 1
     assert collector.stored(made) == (1, 1)
 
 

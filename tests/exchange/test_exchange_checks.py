@@ -180,3 +180,43 @@ def test_an_open_record_names_its_campaign_release_and_submission() -> None:
     for changed in ({"campaign": "1" * 32}, {"release": "2" * 64}, {"submission": "3" * 32}):
         with pytest.raises(PrivetError, match="another"):
             check_open(made.manifest, made.id, "0" * 32, made.plain("0" * 32, z, **changed))
+
+
+def raw(seed: int) -> np.ndarray:
+    """A picture of 3 x 16 x 16 bytes, as smooth as pictures are."""
+    rng = np.random.default_rng(seed)
+    small = rng.integers(0, 256, (3, 4, 4)).astype(float)
+    wide = small.repeat(4, 1).repeat(4, 2) + rng.integers(-12, 13, (3, 16, 16))
+    return np.clip(wide, 0, 255).round()
+
+
+MEAN = np.array([0.485, 0.456, 0.406]).reshape(3, 1, 1)
+DEVIATION = np.array([0.229, 0.224, 0.225]).reshape(3, 1, 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_raw_pixels_are_refused_however_they_are_standardised(seed: int) -> None:
+    """As networks take them: each channel has its own mean and deviation, and so its own step."""
+    z = ((raw(seed) / 255 - MEAN) / DEVIATION).astype(np.float32)
+    for record, shape in (
+        (z, [3, 16, 16]),
+        (z.transpose(1, 2, 0), [16, 16, 3]),
+        (z.ravel(), [768]),
+        (z.transpose(1, 2, 0).ravel(), [768]),
+        (0.37 * z[:1] - 4.2, [1, 16, 16]),
+        (z[:, ::-1, ::-1], [3, 16, 16]),
+    ):
+        with pytest.raises(PrivetError, match="bytes of a picture"):
+            check_record(ExpectedRecord(shape=shape), np.ascontiguousarray(record, np.float32))
+
+
+def test_releases_are_not_taken_for_bytes() -> None:
+    """Numbers on a fine grid, sparse ones, saturated ones, few ones: 3,000 records."""
+    rng = np.random.default_rng(0)
+    for k in range(1000):
+        z = rng.standard_normal((3, 8, 8)).astype(np.float32)
+        check_record(ExpectedRecord(shape=[3, 8, 8]), np.maximum(z - 1, 0.0))
+        check_record(ExpectedRecord(shape=[3, 8, 8]), np.tanh(9 * z))
+        shape, step = [16 + k % 200], STEP
+        row = grid(0.3 * rng.standard_normal(shape[0]))
+        check_record(ExpectedRecord(shape=shape, law="gaussian", scale=0.3, step=step), row)

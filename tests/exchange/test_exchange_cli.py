@@ -90,7 +90,13 @@ def test_the_story(
     assert say("campaign", "close", tmp_path / "mine")[0] == 0
     code, said = say("share", link, photo, "--yes")
     assert code == 2 and "closed" in said
+    said = say("ledger")[1]
+    assert "1 record sent" in said and "  withdrawn  " in said and "not certified for 1" in said
     assert say("withdraw", "--all")[0] == 0
+    assert "  stored  " not in say("ledger")[1]
+    assert say("trust", "0" * 32, "--name", "Ada\x1b[2J")[0] == 0
+    code, said = say("trust")
+    assert code == 0 and "Ada\\x1b[2J" in said
     assert "0 records" in say("campaign", "show", tmp_path / "mine")[1]
     assert "Nothing waits" in say("share", "--retry")[1]
 
@@ -104,6 +110,9 @@ def test_the_story(
         ("withdraw",),
         ("withdraw", "abcd1234"),
         ("withdraw", "../../etc/passwd"),
+        ("trust", "0123", "--name", "Ada"),
+        ("trust", "0" * 32),
+        ("share", f"http://127.0.0.1:9/c/{'0' * 32}\x1b[2J", "x.jpg"),
         ("campaign", "show", "nowhere"),
         ("campaign", "export", "nowhere", "--out", "x"),
         ("task", "--data", "nowhere.parquet", "--label", "x", "--out", "y"),

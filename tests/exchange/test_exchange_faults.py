@@ -58,9 +58,10 @@ def test_killing_the_server_loses_and_doubles_nothing(
 ) -> None:
     db = None if kind == "sqlite" else request.getfixturevalue("database").url
     found = killed(tmp_path, db, times=2, records=120, connections=16)
-    assert found["kills"] == 3 and found["acknowledged"] == 120
+    assert found["kills"] >= 2 and found["acknowledged"] == 120
     assert (
         found["lost"]
+        == found["resurrected"]
         == found["doubled"]
         == found["orphans"]
         == found["without_blob"]

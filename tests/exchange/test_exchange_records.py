@@ -13,8 +13,9 @@ from world import KEYS, bearer, headers, world
 from conftest import Running
 from privet.exchange.collector.blobs import Blob, Disk
 from privet.exchange.collector.database import DAY_MS
-from privet.exchange.collector.retention import expire, sweep, tidy
-from privet.exchange.collector.tokens import now
+from privet.exchange.collector.orphans import sweep
+from privet.exchange.collector.retention import JUMP_MS, expire, tidy
+from privet.exchange.collector.tokens import now, today
 
 # Submissions
 
@@ -225,7 +226,7 @@ def test_records_leave_when_their_time_is_over_and_not_before(collector: Running
     collector.submit(made, KEYS[0])
     parts = collector.collector
     for minutes, many in ((-1, 0), (1, 1)):
-        at = now() + 3 * DAY_MS + minutes * 60_000
+        at = today() + 3 * DAY_MS + minutes * 60_000
         assert expire(parts.database, parts.blobs, parts.monitor, at) == many
     assert collector.stored(made) == (0, 0)
     [gone] = collector.http.get(f"/v1/campaigns/{made.id}/gone", headers=bearer(owner)).json()
@@ -239,9 +240,10 @@ def test_the_sweep_takes_orphans_and_leaves_the_rest(collector: Running) -> None
     parts = collector.collector
     parts.blobs.put(Blob(made.id, "f" * 64), b"nobody's")
     parts.blobs.put(Blob("0" * 32, "e" * 64), b"of no campaign")
-    assert sweep(parts.database, parts.blobs, parts.monitor, older=3600) == 0
-    assert sweep(parts.database, parts.blobs, parts.monitor, older=0) == 2
+    assert sweep(parts.database, parts.blobs, parts.monitor, older=3600).moved == 0
+    assert sweep(parts.database, parts.blobs, parts.monitor, older=0).moved == 2
     assert collector.stored(made) == (1, 1)
+    assert (collector.folder / "blobs" / "quarantine" / made.id / ("f" * 64)).is_file()
     assert (
         collector.http.get(f"/v1/parts/{made.manifest.release.graph}").content
         == made.parts["graph"]
@@ -263,7 +265,7 @@ def test_parts_that_no_campaign_names_are_deleted_after_a_day(
     parts = collector.collector
     tidy(parts.database, parts.blobs, parts.monitor)
     assert collector.http.get(f"/v1/parts/{name}").status_code == 200
-    monkeypatch.setattr("privet.exchange.collector.retention.now", lambda: now() + 2 * DAY_MS)
+    monkeypatch.setattr("privet.exchange.collector.retention.now", lambda: now() + JUMP_MS - 1000)
     tidy(parts.database, parts.blobs, parts.monitor)
     assert collector.http.get(f"/v1/parts/{name}").status_code == 404
     assert collector.http.get(f"/v1/parts/{made.manifest.release.card}").status_code == 200

@@ -30,9 +30,10 @@ from privet.exchange.owner import campaigns
 from privet.exchange.owner.campaigns import CampaignFolder, Terms
 from privet.exchange.owner.export import TABLE, download, export
 from privet.exchange.owner.published import published_audit
-from privet.exchange.participant.campaign import Campaign, fetch_campaign, is_known_owner
+from privet.exchange.participant.campaign import Campaign, fetch_campaign
 from privet.exchange.participant.metadata import metadata
 from privet.exchange.participant.outbox import Outbox
+from privet.exchange.participant.owners import Standing
 from privet.exchange.participant.records import prepare
 from privet.exchange.participant.sentences import about, leaves
 from privet.exchange.participant.share import send
@@ -112,7 +113,7 @@ def test_the_whole_way(
     assert campaign.fingerprint == fingerprint(opened.manifest.signing_key)
     records = prepare(campaign, [photo, photo], ["smiling=yes", "age=30"])
     assert np.array_equal(records[0].z, records[1].z), "the same record gives the same numbers"
-    said = about(campaign, is_known=False) + leaves(campaign, records)
+    said = about(campaign, Standing("new")) + leaves(campaign, records)
     for word in (
         "beard",
         "Lab X",
@@ -145,14 +146,14 @@ def test_the_whole_way(
         assert np.array_equal(np.float32(row["z"]), record.z)
     assert len(set(table["person"].to_pylist())) == 1
 
-    assert sent.receipts[0].withdraw(client) is True
-    assert sent.receipts[0].withdraw(client) is False
+    assert outbox.withdraw(sent.receipts[0], client).state == "withdrawn"
+    assert outbox.withdraw(sent.receipts[0], client).state == "gone", "a second request"
     got = export(opened, tmp_path / "out", connect=collector.client)
     assert got.records == 1
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["withdrawn"] == [
         sent.receipts[0].submission
     ]
-    assert sent.receipts[1].withdraw(client) is True
+    assert outbox.withdraw(sent.receipts[1], client).state == "withdrawn"
     got = export(opened, tmp_path / "out", connect=collector.client)
     assert got.records == 0 and len(pq.read_table(tmp_path / "out" / TABLE)) == 0
 
@@ -289,8 +290,6 @@ def test_the_owners_key_may_be_pinned(opened: CampaignFolder, wire: Wire, tmp_pa
         fetch_campaign(
             opened.link, through(wire), pinned=("1" if right[0] == "0" else "0") + right[1:]
         )
-    campaign = fetch_campaign(opened.link, through(wire))
-    assert [is_known_owner(campaign, tmp_path / "home") for _ in range(2)] == [False, True]
 
 
 def test_without_a_network_records_wait_and_leave_later_under_the_same_key(
@@ -557,4 +556,4 @@ def test_terminal_codes_in_a_campaign_do_not_reach_the_terminal(opened: Campaign
     campaign = Campaign(
         opened.link, opened.manifest.model_copy(update={"title": "a\x1b[2Jb"}), {}, b"", True
     )
-    assert "\x1b" not in about(campaign, is_known=True)
+    assert "\x1b" not in about(campaign, Standing("new"))

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from crowd import killed
 from world import Postgres, bearer, world
 
 from conftest import Start
 from privet.core.errors import PrivetError
 from privet.exchange.collector.blobs import Blob, Blobs, Missing
 from privet.exchange.collector.database import Database
-from privet.exchange.collector.retention import sweep
+from privet.exchange.collector.orphans import sweep
 from privet.exchange.collector.tables import metadata
 
 pytestmark = pytest.mark.system
@@ -109,14 +110,29 @@ def test_records_in_s3(start: Start, bucket: str) -> None:
     blobs = running.collector.blobs
     assert isinstance(blobs, Blobs)
     blobs.put(Blob(made.id, "f" * 64), b"nobody's")
-    assert blobs.identity() == running.collector.database.identity()
-    assert sweep(running.collector.database, blobs, running.collector.monitor, older=0) == 1
+    mark = blobs.mark()
+    assert mark is not None and mark.database == running.collector.database.identity()
+    assert sweep(running.collector.database, blobs, running.collector.monitor, older=0).moved == 1
     [first, _] = running.collector.database.submissions(made.id, 0, 10)
     path = f"/v1/campaigns/{made.id}/submissions/{'0' * 32}"
     assert running.http.delete(path, headers={"privet-withdraw": "ab" * 32}).status_code == 204
     with pytest.raises(Missing):
         blobs.get(Blob(made.id, first.blob))
     assert running.http.get("/healthz").status_code == 200
+
+
+def test_killing_a_server_with_records_in_s3_loses_nothing(tmp_path: Path, bucket: str) -> None:
+    found = killed(tmp_path, None, 2, records=60, connections=8, blobs=f"{bucket}-killed")
+    assert found["kills"] >= 2 and found["acknowledged"] == 60
+    wrong = ("lost", "resurrected", "doubled", "damaged", "without_blob", "orphans")
+    assert not any(found[what] for what in wrong), found
+
+
+def test_two_databases_do_not_share_a_bucket(start: Start, bucket: str) -> None:
+    address = f"{bucket}-shared"
+    start(blobs=address).settle(world())
+    with pytest.raises(PrivetError, match="do not belong to the database"):
+        start(blobs=address)
 
 
 def test_a_store_that_nobody_knows_gets_a_sentence() -> None:

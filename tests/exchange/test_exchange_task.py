@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -74,6 +75,14 @@ def test_a_task_is_learned_counted_and_kept(tmp_path: Path, label: str, least: f
         assert np.mean((answers[:, 1] > 0.5) == (truth == "yes")) > least
     else:
         assert 1 - np.var(answers[:, 0] - truth) / np.var(truth) > least
+
+
+def test_a_recipient_learns_from_the_csv_that_apply_writes(tmp_path: Path) -> None:
+    exported = pq.read_table(table(tmp_path / "export.parquet"))
+    z = np.stack(exported["z"].to_numpy())
+    columns = {"smiling": exported["smiling"].to_numpy(), **{f"z{i}": z[:, i] for i in range(6)}}
+    pd.DataFrame(columns).to_csv(tmp_path / "shared.csv", index=False)
+    assert train_task(tmp_path / "shared.csv", "smiling", tmp_path / "model").score.value > 0.75
 
 
 def test_what_is_hidden_is_no_task(tmp_path: Path) -> None:

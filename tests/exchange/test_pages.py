@@ -40,8 +40,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from privet.data.images import read_picture
 from privet.exchange.owner import campaigns, export
 from privet.exchange.participant import outbox
+from privet.exchange.participant.randomised import told_labels
 from privet.exchange.protocol.client import Client
 from privet.exchange.protocol.envelope import unpack
+from privet.exchange.protocol.manifest import Label
 from privet.exchange.protocol.seal import unseal
 from privet.release.keyed_noise import KeyedNoise
 from privet.release.noise import UNIT, Noise
@@ -114,6 +116,26 @@ def test_a_key_gives_the_same_words_as_in_python(page: Page, vector: dict[str, A
         vector,
     )
     assert bytes(given).hex() == vector["words"]
+
+
+def test_an_answer_is_changed_at_random_as_in_python(page: Page) -> None:
+    asked = [
+        {"name": "smiling", "values": ["yes", "no"], "epsilon": 0.5},
+        {"name": "größe", "values": ["klein", "mittel", "groß"], "epsilon": 1.2},
+        {"name": "age", "values": [], "epsilon": None},
+    ]
+    answers = {"smiling": "no", "größe": "mittel", "age": 31}
+    given = in_page(
+        page,
+        """const { toldLabels } = await load('randomised');
+        return Array.from({ length: 60 }, (_, k) =>
+            toldLabels(given[0], given[1], new Uint8Array(32).fill(k), 'c'));""",
+        answers,
+        asked,
+    )
+    labels = [Label(**label) for label in asked]
+    assert given == [told_labels(answers, labels, bytes([k] * 32), "c") for k in range(60)]
+    assert {one["smiling"] for one in given} == {"yes", "no"}
 
 
 def test_a_record_gets_the_noise_that_its_key_gives_in_python(page: Page) -> None:
@@ -279,11 +301,11 @@ def test_taking_part_sends_what_the_release_lets_through_and_nothing_else(
     found = export.export(setting.campaign, setting.folder / "data")
     assert found.records == 1
     page.click("#receipts >> text=Withdraw")
-    page.wait_for_selector("#sent[hidden]", state="attached")
+    page.wait_for_selector("#receipts li[data-state=withdrawn]")
     assert "deleted" in page.inner_text("#status")
     assert campaigns.figures(setting.campaign).records == 0
     with Client(receipt.server) as client:
-        assert not receipt.withdraw(client), "it is gone already"
+        assert receipt.withdraw(client).state == "gone", "it is gone already"
 
 
 def test_the_card_is_read_in_plain_words_and_text_stays_text(page: Page, setting: Setting) -> None:
@@ -403,7 +425,7 @@ def test_without_a_network_the_page_works_and_what_is_sent_waits(
     page.wait_for_selector("#receipts li")
     assert campaigns.figures(setting.campaign).records == 1 and page.is_hidden("#waiting")
     page.click("#receipts >> text=Withdraw")
-    page.wait_for_selector("#sent[hidden]", state="attached")
+    page.wait_for_selector("#receipts li[data-state=withdrawn]")
     context.close()
 
 

@@ -225,6 +225,8 @@ def test_from_photos_in_a_browser_to_a_model_that_answers(
         choose(page, photo)
         assert page.is_visible("#rebuilt-view")
         page.select_option("#label-0", answer)
+        if photo != photos[0]:
+            page.check("#accept-beyond")
         page.check("#consent")
         page.click("#submit")
         page.wait_for_selector("#status:has-text('stored')")
@@ -421,7 +423,7 @@ def test_a_text_is_written_sent_and_exported_and_its_words_stay(
 def test_a_row_is_filled_in_and_sent(running: Site, browser: Browser, tmp_path: Path) -> None:
     schema = TableSchema((Column("age", 40.0, 12.5), Column("work", values=("home", "office"))))
     card = untrained(
-        schema, "noisy-record", {"scale": 0.4}, Noise("gaussian", (3,), 0.4), tmp_path / "release"
+        schema, "noisy-record", {"scale": 2.0}, Noise("gaussian", (3,), 2.0), tmp_path / "release"
     )
     graph = json.loads((tmp_path / "release" / "card.json").read_text())["sha256"]["graph"]
     campaign = ask(

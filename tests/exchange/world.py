@@ -19,13 +19,14 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sqlalchemy as sa
 
-from privet.exchange.collector.blobs import PARTS, Blob, Disk
+from privet.exchange.collector.blobs import PARTS, Blob, open_blobs
 from privet.exchange.collector.database import Database
 from privet.exchange.protocol import seal
 from privet.exchange.protocol.envelope import Envelope, Labels
@@ -143,9 +144,9 @@ def world(
     return World(manifest, text, seal.sign(text.encode(), signing), private, signing, parts)
 
 
-def settle(made: World, store: Database, folder: Path) -> str:
+def settle(made: World, store: Database, folder: Path | str) -> str:
     """Put a campaign straight into a collector's database and blobs; returns its owner's token."""
-    blobs = Disk(folder)
+    blobs = open_blobs(str(folder))
     for content in made.parts.values():
         name = hashlib.sha256(content).hexdigest()
         blobs.put(Blob(PARTS, name), content)
@@ -154,6 +155,21 @@ def settle(made: World, store: Database, folder: Path) -> str:
     token = store.add_campaign(made.id, made.text, made.signature)
     assert token is not None
     return token
+
+
+def downgrade(store: Database, revision: str) -> None:
+    """Bring a database back to an earlier layout."""
+    from alembic import command
+    from alembic.config import Config
+
+    import privet.exchange.collector.database as module
+
+    config = Config()
+    folder = Path(str(module.__file__)).parent / "migrations"
+    config.set_main_option("script_location", str(folder))
+    with store.engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, revision)
 
 
 def headers(
@@ -191,7 +207,7 @@ class Server:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self, seconds: float = 60.0) -> Server:
+    def start(self, seconds: float = 180.0) -> Server:
         words = [
             *self.before,
             sys.executable,
@@ -232,10 +248,20 @@ class Postgres:
     binaries: Path
     folder: Path
     port: int = field(default_factory=port)
+    name: str = "postgres"
 
     @property
     def url(self) -> str:
-        return f"postgresql+psycopg://privet:privet@127.0.0.1:{self.port}/postgres"
+        return f"postgresql+psycopg://privet:privet@127.0.0.1:{self.port}/{self.name}"
+
+    def fresh(self) -> Postgres:
+        """The same server with a new database in it."""
+        name = f"t{secrets.token_hex(6)}"
+        engine = sa.create_engine(self.url, isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.execute(sa.text(f"CREATE DATABASE {name}"))
+        engine.dispose()
+        return replace(self, name=name)
 
     def start(self) -> None:
         words = (

@@ -1,12 +1,13 @@
 /* A campaign, checked here. Nothing is believed because a server says so: the link pins the manifest, the manifest pins the owner's key
    and every part of the release, and what does not fit is refused before a picture is chosen. */
 
+import { askedFor } from "./asking.js";
 import sodium from "./vendor/libsodium-wrappers.mjs";
 
 export const hex = (bytes) => Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
 export const sha256 = async (bytes) => hex(await crypto.subtle.digest("SHA-256", bytes));
 export const random = (bytes) => hex(crypto.getRandomValues(new Uint8Array(bytes)));
-const bytesOf = (text) => sodium.from_base64(text, sodium.base64_variants.URLSAFE_NO_PADDING);
+export const bytesOf = (text) => sodium.from_base64(text, sodium.base64_variants.URLSAFE_NO_PADDING);
 
 /** The sentence of an answer that is not a yes. */
 export async function ask(path, options = {}) {
@@ -20,9 +21,6 @@ export async function ask(path, options = {}) {
   const said = await answer.json().catch(() => ({}));
   throw Object.assign(new Error(said.error ?? `The collector answers ${answer.status}.`), { status: answer.status });
 }
-
-/** Whether a name is a private attribute, whatever its case and marks. */
-const plain = (name) => String(name).normalize("NFKC").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "");
 
 /** The manifest, if it is the one that the link names and its owner signed it. */
 export async function readManifest(campaign, { manifest: text, signature }) {
@@ -40,8 +38,7 @@ export async function readManifest(campaign, { manifest: text, signature }) {
   if (!signed) throw new Error("The manifest's signature is wrong: it was changed. Do not take part.");
   if (manifest.kind !== "privet campaign" || manifest.version !== 1) throw new Error("This page does not know this kind of campaign.");
   if ((manifest.mode === "sealed") !== (manifest.sealing_key !== null)) throw new Error("The campaign contradicts itself: it is not used.");
-  const hidden = new Set(manifest.private.map(plain));
-  const asked = manifest.labels.find((label) => hidden.has(plain(label.name)));
+  const asked = askedFor(manifest.labels, manifest.private);
   if (asked) throw new Error(`The campaign asks for '${asked.name}', which its release hides. Do not take part.`);
   return manifest;
 }
@@ -53,7 +50,7 @@ export async function readPart(hash) {
   return content;
 }
 
-const json = (content) => JSON.parse(new TextDecoder().decode(content));
+const decoded = (content) => new TextDecoder("utf-8", { fatal: true }).decode(content);
 
 /** Everything a participant needs, checked. `step` hears what is done. */
 export async function open(campaign, step) {
@@ -63,17 +60,20 @@ export async function open(campaign, step) {
   });
   const manifest = await readManifest(campaign, given);
   step("Fetching the release and checking it");
-  const [card, graph] = await Promise.all([readPart(manifest.release.card).then(json), readPart(manifest.release.graph)]);
+  const [cardText, graph] = await Promise.all([readPart(manifest.release.card).then(decoded), readPart(manifest.release.graph)]);
+  const card = JSON.parse(cardText);
   const same =
     card.sha256?.graph === manifest.release.graph &&
     JSON.stringify(card.private) === JSON.stringify(manifest.private) &&
     JSON.stringify(card.output?.shape) === JSON.stringify(manifest.expect.shape) &&
     card.input?.modality === manifest.modality;
   if (!same) throw new Error("The manifest and the card of the release contradict each other. Do not take part.");
-  const audit = manifest.release.audit ? json(await readPart(manifest.release.audit)) : null;
+  const auditText = manifest.release.audit ? decoded(await readPart(manifest.release.audit)) : "null";
+  const audit = JSON.parse(auditText);
   if (audit && audit.release?.sha256?.graph !== manifest.release.graph) throw new Error("The audit is of another release. Do not take part.");
   const decoder = manifest.release.decoder ? await readPart(manifest.release.decoder) : null;
-  return { id: campaign, manifest, card, graph, audit, decoder, open: given.open, fingerprint: await fingerprint(manifest.signing_key) };
+  const texts = { cardText, auditText, signed: { manifest: given.manifest, signature: given.signature } };
+  return { id: campaign, manifest, card, graph, audit, decoder, ...texts, open: given.open, fingerprint: await fingerprint(manifest.signing_key) };
 }
 
 /** What people compare: the first half of a key's SHA-256, in groups of four. */

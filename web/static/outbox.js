@@ -1,8 +1,10 @@
 /* What leaves, and what stays in this browser: records that wait, receipts of those that were sent, a random name and a key per campaign. Never a
    photo.
-   A record is kept here before it is sent, so a broken connection can neither lose a receipt nor send it twice. */
+   A record is kept here before it is sent, so a broken connection can neither lose a receipt nor send it twice. A receipt is never removed: what
+   became of the record is written into it, and its secret is replaced by its hash once the collector that stored the record has deleted it. */
 
 import { ask, random, seal, sha256 } from "./campaign.js";
+import { toldLabels } from "./randomised.js";
 
 const MAGIC = "PRIVET1\n";
 const STEP = 512;
@@ -11,7 +13,8 @@ const RECEIPT = "privet/receipt/";
 const KINDS = { sealed: "application/vnd.privet.sealed", open: "application/vnd.privet.record" };
 
 const start = MAGIC.length + 4;
-const names = ({ campaign, release, submission, labels, shape }) => ({ campaign, release, submission, shape, dtype: "float32", labels });
+const names = ({ campaign, release, submission, labels, shape, consent }) =>
+  ({ campaign, release, submission, shape, dtype: "float32", labels, ...(consent ? { consent } : {}) });
 const headerOf = (record) => new TextEncoder().encode(JSON.stringify(names(record)));
 /** Room for a header, so that its length tells no answer. */
 const roomFor = (header) => Math.ceil((header.length + start) / STEP) * STEP - start;
@@ -33,25 +36,39 @@ export function pack({ z, free = false, ...record }) {
   return content;
 }
 
+/** What a record names the campaign's own text of consent by. */
+const consentOf = async ({ consent }) => (consent ? await sha256(new TextEncoder().encode(consent)) : null);
+
 const isFree = ({ manifest }) => manifest.expect.shape.includes(null);
 
 /** A record ready to leave. */
-export async function prepare(campaign, { z, shape, source }, labels) {
+export async function prepare(campaign, { z, shape, source }, answers, agreed = "") {
   const { manifest, id } = campaign;
   const submission = random(16);
-  let content = pack({ campaign: id, release: manifest.release.card, submission, labels, shape, z, free: isFree(campaign) });
+  const labels = toldLabels(answers, manifest.labels, noiseKey(id), id);
+  const consent = await consentOf(manifest);
+  let content = pack({ campaign: id, release: manifest.release.card, submission, labels, shape, z, consent, free: isFree(campaign) });
   if (manifest.sealing_key !== null) content = seal(content, manifest.sealing_key);
   const receipt = {
     server: location.origin, campaign: id, title: manifest.title, submission, secret: random(32), sha256: await sha256(content), source,
     received: null, release: manifest.release.card, kind: KINDS[manifest.mode], person: person(id), invite: invitation(),
+    numbers: await numbersOf(z), state: "stored", asked_back: null, ...campaign.signed,
+    consent: [manifest.consent, agreed].filter(Boolean).join("\n"), consent_version: manifest.consent_version ?? "",
   };
   return { receipt, content };
+}
+
+/** The hash of released numbers: the same record gives the same ones. */
+export function numbersOf(z) {
+  const view = new DataView(new ArrayBuffer(4 * z.length));
+  z.forEach((value, i) => view.setFloat32(4 * i, value, true));
+  return sha256(view.buffer);
 }
 
 /** How many bytes a record of this shape is long, before the labels are known. */
 export function bytesOf(campaign, shape) {
   const { manifest } = campaign;
-  const header = headerOf({ campaign: "0".repeat(32), release: manifest.release.card, submission: "0".repeat(32), labels: {}, shape });
+  const header = headerOf({ campaign: "0".repeat(32), release: manifest.release.card, submission: "0".repeat(32), labels: {}, shape, consent: manifest.consent && "0".repeat(64) });
   const numbers = 4 * shape.reduce((product, size) => product * size, 1);
   return padded(start + roomFor(header) + numbers, isFree(campaign)) + (manifest.sealing_key === null ? 0 : 48);
 }
@@ -66,7 +83,7 @@ export async function send({ receipt, content }) {
 export async function retry(campaign) {
   const sent = [];
   for (const { receipt, content } of all(WAITING).filter(({ receipt }) => receipt.campaign === campaign)) {
-    sent.push(await post(receipt, Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0))));
+    sent.push(await post(receipt, Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0)), false));
   }
   return sent;
 }
@@ -74,24 +91,40 @@ export async function retry(campaign) {
 export const waiting = (campaign) => all(WAITING).filter(({ receipt }) => receipt.campaign === campaign).length;
 export const receipts = (campaign) => all(RECEIPT).filter((one) => one.campaign === campaign).sort((a, b) => a.received - b.received);
 
-/** Ask the collector to delete a record; false where it was gone already. */
+/** Everything that was sent or waits, to all campaigns of this collector. */
+export const everything = () => [...all(RECEIPT), ...all(WAITING).map(({ receipt }) => receipt)];
+
+const keep = (receipt) => localStorage.setItem(RECEIPT + receipt.submission, JSON.stringify(receipt));
+const ofHex = (text) => Uint8Array.from(text.match(/../g), (byte) => parseInt(byte, 16));
+
+/** Ask the collector to delete a record; the receipt as it is then. Only who stored the record knows the hash of its bytes, which the request does
+    not hold: an answer without it may come from a wrong or an empty server, and the receipt stays able to withdraw. */
 export async function withdraw(receipt) {
-  let deleted = true;
+  const asked = { ...receipt, asked_back: receipt.asked_back ?? Date.now() };
+  keep(asked);
+  const end = (state, more = {}) => {
+    const ended = { ...asked, state, ...more };
+    keep(ended);
+    return ended;
+  };
+  let answer;
   try {
     const headers = { "Privet-Withdraw": receipt.secret };
-    await ask(`/v1/campaigns/${receipt.campaign}/submissions/${receipt.submission}`, { method: "DELETE", headers });
+    answer = await ask(`/v1/campaigns/${receipt.campaign}/submissions/${receipt.submission}`, { method: "DELETE", headers });
   } catch (error) {
-    if (error.status !== 404 && error.status !== 410) throw error;
-    deleted = false;
+    if (error.status === 404) return asked;
+    if (error.status === 410) return end("gone");
+    throw error;
   }
-  localStorage.removeItem(RECEIPT + receipt.submission);
-  return deleted;
+  if (answer.headers.get("privet-withdrawn") !== receipt.sha256) return end("gone");
+  return end("withdrawn", { secret: "", secret_sha256: await sha256(ofHex(receipt.secret)) });
 }
 
-async function post(receipt, content) {
+/** Send it; `first` says that it was never tried before. A refusal then says that it is not stored; later, a lost answer may have said that it is. */
+async function post(receipt, content, first = true) {
   const headers = {
     "Content-Type": receipt.kind, "Idempotency-Key": receipt.submission, "Privet-Release": receipt.release,
-    "Privet-Withdraw": await sha256(Uint8Array.from(receipt.secret.match(/../g), (byte) => parseInt(byte, 16))), "Privet-Person": receipt.person,
+    "Privet-Withdraw": await sha256(ofHex(receipt.secret)), "Privet-Person": receipt.person,
   };
   if (receipt.invite) headers.Authorization = `Bearer ${receipt.invite}`;
   let answer;
@@ -99,13 +132,16 @@ async function post(receipt, content) {
     answer = await (await ask(`/v1/campaigns/${receipt.campaign}/submissions`, { method: "POST", headers, body: content })).json();
   } catch (error) {
     // Too many at once, no network, a server that is not well: it waits. Anything else is an answer, and the answer is no.
-    if (error.status >= 400 && error.status < 500 && ![408, 429].includes(error.status)) localStorage.removeItem(WAITING + receipt.submission);
+    if (error.status >= 400 && error.status < 500 && ![408, 429].includes(error.status)) {
+      keep({ ...receipt, state: first ? "refused" : "unsure", person: "", invite: null });
+      localStorage.removeItem(WAITING + receipt.submission);
+    }
     throw error;
   }
   if (answer.submission !== receipt.submission || answer.sha256 !== receipt.sha256)
     throw new Error("The collector's receipt is for something else than what was sent.");
   const given = { ...receipt, received: answer.received, person: "", invite: null };
-  localStorage.setItem(RECEIPT + receipt.submission, JSON.stringify(given));
+  keep(given);
   localStorage.removeItem(WAITING + receipt.submission);
   return given;
 }
@@ -122,7 +158,7 @@ function person(campaign) {
 export function noiseKey(campaign) {
   const name = `privet/noise/${campaign}`;
   if (!localStorage.getItem(name)) localStorage.setItem(name, random(32));
-  return Uint8Array.from(localStorage.getItem(name).match(/../g), (byte) => parseInt(byte, 16));
+  return ofHex(localStorage.getItem(name));
 }
 
 /** The part of a link after # is never sent by a browser. */

@@ -3,6 +3,7 @@
 import { RUNTIME } from "./built.js";
 import { fresh, keyed } from "./noise.js";
 import * as ort from "./vendor/ort.wasm.min.mjs";
+import { verifyGraph } from "./verifier.js";
 
 /** Threads share memory, which a browser allows only to a page that no other origin can look into: the collector's headers see to that. */
 export const threads = () => (globalThis.crossOriginIsolated ? Math.min(Math.max(navigator.hardwareConcurrency || 1, 1), MOST) : 1);
@@ -29,13 +30,26 @@ export function load() {
   return ready;
 }
 
+/** Graphs that were looked through, by their session. */
+const looked = new WeakMap();
+
+/** Before every run: whether it would take too much memory or time with inputs of these sizes. */
+function check(session, feeds) {
+  looked.get(session).cost(Object.fromEntries(Object.entries(feeds).map(([name, { dims }]) => [name, [...dims]])));
+  return feeds;
+}
+
 async function open(graph) {
   await load();
+  const verified = verifyGraph(graph);
+  let session;
   try {
-    return await ort.InferenceSession.create(graph, { executionProviders: ["wasm"] });
+    session = await ort.InferenceSession.create(graph, { executionProviders: ["wasm"] });
   } catch {
     throw new Error("The graph of the campaign's release cannot be run in this browser. Try  privet share  instead.");
   }
+  looked.set(session, verified);
+  return session;
 }
 
 const count = (shape) => shape.reduce((product, size) => product * size, 1);
@@ -64,7 +78,7 @@ export class Release {
     const sized = (shape) => [1, ...shape.map((size) => size ?? x.length)];
     const feeds = { x: new ort.Tensor(TYPES.get(x.constructor), x, sized(this.card.input.shape)) };
     if (noise) feeds.noise = new ort.Tensor("float32", noise, sized(this.card.noise.shape));
-    this.turn = this.turn.catch(() => {}).then(async () => (await this.session.run(feeds, ["z"])).z.data);
+    this.turn = this.turn.catch(() => {}).then(async () => (await this.session.run(check(this.session, feeds), ["z"])).z.data);
     return this.turn;
   }
 
@@ -94,6 +108,6 @@ export class Decoder {
 
   async run(z) {
     const feeds = { [this.session.inputNames[0]]: new ort.Tensor("float32", z, [1, ...this.card.output.shape]) };
-    return (await this.session.run(feeds))[this.session.outputNames[0]].data;
+    return (await this.session.run(check(this.session, feeds)))[this.session.outputNames[0]].data;
   }
 }

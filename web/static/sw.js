@@ -15,7 +15,8 @@ addEventListener("install", (event) => {
 
 addEventListener("activate", (event) => {
   const old = (name) => name.startsWith("privet-") && name !== KEPT && name !== PARTS;
-  event.waitUntil(caches.keys().then((names) => Promise.all(names.filter(old).map((name) => caches.delete(name)))).then(() => clients.claim()));
+  event.waitUntil(caches.keys().then((names) => Promise.all(names.filter(old).map((name) => caches.delete(name)))));
+  clients.claim(); // not waited for: Firefox would wait for ever, and every request with it
 });
 
 addEventListener("fetch", (event) => {

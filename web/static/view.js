@@ -4,12 +4,17 @@ import { toImage } from "./picture.js";
 
 export const find = (id) => document.getElementById(id);
 
+/** Text of strangers as it is seen: marks that turn the direction of writing, and all others that are not seen, are written as escapes. */
+export const shown = (text) => String(text).replace(/(?![\n\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu, (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}`);
+
 /** An element with text or other elements in it. */
 export function make(tag, options = {}, ...inside) {
   const element = Object.assign(document.createElement(tag), options);
-  element.append(...inside);
+  element.append(...inside.map((part) => (typeof part === "string" ? shown(part) : part)));
   return element;
 }
+
+export const write = (id, text) => (find(id).textContent = shown(text));
 
 export const pairs = (rows) => rows.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]);
 

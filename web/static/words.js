@@ -85,13 +85,32 @@ function weighedByPeople({ evidence }, headlineScore, of) {
   return `${say("by_people", { times: soMany(times(score.value, of)), of, low: times(score.low, of, "down"), high: times(score.high, of, "up") })}.`;
 }
 
+const OWNER = { kind: "owner" };
+
+/** Who says so, as the end of a sentence; claims.js finds it out. */
+export function saidBy({ kind, name, key }) {
+  if (kind === "checked") return say("checked", { who: name, key });
+  if (kind === "changed") return say("changed");
+  if (kind === "owner") return say("claimed", { who: "the campaign's owner" });
+  const stranger = kind === "stranger";
+  return say(stranger ? "signed_stranger" : "signed_unbound", { who: "the campaign's owner", name, key });
+}
+
+/** What goes before figures; nothing where somebody whom the participant trusts has checked them. */
+const before = ({ kind }) => (kind === "checked" ? "" : `${say("owner_claims", { who: "The campaign's owner" })} `);
+
 /** What was found about one private attribute: the number to show large, what was measured, and what is claimed for every attacker. */
-export function hidden(audit, attribute) {
-  const reading = audit?.readings?.find((one) => one.role === "private" && one.attribute === attribute);
+export function hidden(audit, attribute, claim = OWNER) {
   if (!audit) return { found: say("no_audit"), proof: "", more: "" };
-  const { proof, more } = proved(audit, attribute, reading);
+  const said = measuredOf(audit, attribute, claim);
+  return said.found === say("unmeasured") ? said : { ...said, found: before(claim) + said.found };
+}
+
+function measuredOf(audit, attribute, claim) {
+  const reading = audit.readings?.find((one) => one.role === "private" && one.attribute === attribute);
+  const { proof, more } = proved(audit, attribute, reading, claim);
   const worst = reading?.released?.length ? headline(reading) : null;
-  if (!worst) return { found: say("unmeasured"), proof, more };
+  if (!worst) return { found: say("unmeasured"), proof: "", more: "" };
   const { score } = worst;
   const count = reading.released.length;
   const who = count === 1 ? "the only attacker" : `the best of ${count} attackers`;
@@ -126,7 +145,7 @@ function sure({ confidence, statements }) {
 
 const ofOneRecord = (one) => one.releases === 1 && (one.records ?? 1) === 1 && !one.given?.length;
 
-function proved(audit, attribute, reading) {
+function proved(audit, attribute, reading, claim) {
   const one = audit.certificates?.find((certificate) => certificate.attribute === attribute && ofOneRecord(certificate));
   if (!one) return { proof: say("uncertified"), more: "" };
   if (!isNumber(one.bound)) return { proof: say("not_certified", { reason: one.reason || "no reason was kept" }), more: "" };
@@ -142,20 +161,21 @@ function proved(audit, attribute, reading) {
     over: one.weighing ?? "people",
     blind: percent(1 / Math.max(one.values.length, 1)),
     sure: sure(one),
-    by: say("claimed", { who: "the campaign's owner" }),
+    by: saidBy(claim),
   });
-  const worst = worstGroup(audit, one);
+  const worst = worstGroup(audit, one, claim);
   const more = [worst ? "" : say("no_groups"), prior(one), tail(one), say("computer")];
   return { proof: [worst, said].filter(Boolean).join(" "), more: more.filter(Boolean).join(" ") };
 }
 
-/** The worst certified group, if there is one. */
-function worstGroup(audit, { attribute }) {
+/** The group with the highest bound, if there is one; it is called certified only where somebody trusted has checked. */
+function worstGroup(audit, { attribute }, claim) {
   const all = audit.certificates.filter((one) => one.attribute === attribute).flatMap((one) => one.groups ?? []);
   const bounded = all.filter((group) => isNumber(group.bound)).sort((a, b) => b.bound - a.bound);
   if (!bounded.length) return "";
   const { by, value, bound } = bounded[0];
-  return say("certified_group", { by, value, what: attribute, bound: percent(bound, "up") });
+  const fields = { by, value, what: attribute, bound: percent(bound, "up") };
+  return claim.kind === "checked" ? say("certified_group", fields) : say("claimed_group", fields);
 }
 
 function prior({ at_prior: bound, prior: frequencies }) {
@@ -171,34 +191,72 @@ function tail({ priors }) {
   return say("certified_tail", { share: percent(above[0].bound, "up"), probability: Number((100 * above[0].at).toPrecision(10)) });
 }
 
-/** How many records of a person are taken, and whether what is certified covers so many. */
-export function howMany(most, audit, names) {
+/** What an audit says of several records of a person who is known by nothing else; one release made of several records is another thing. */
+export const bounds = (audit, names) =>
+  (audit?.certificates ?? [])
+    .filter((one) => names.includes(one.attribute) && isNumber(one.bound) && one.releases === 1 && !one.given?.length && one.per !== "person" && (one.weighing ?? "people") === "people")
+    .map((one) => ({ attribute: one.attribute, records: one.records ?? 1, bound: one.bound, blind: 1 / Math.max(one.values.length, 1) }));
+
+/** For how many records of a person there is a bound for every private attribute. */
+export const covered = (known, names) => (names.length ? Math.min(...names.map((name) => Math.max(0, ...known.filter((one) => one.attribute === name).map((one) => one.records)))) : 0);
+
+/** How many records of a person are taken, and whether a bound covers so many. */
+export function howMany(most, audit, names, claim = OWNER) {
   if (most === 1) return say("records_once");
-  const covered = names.map((name) =>
-    // One release made of several records is another thing than several releases.
-    Math.max(0, ...(audit?.certificates ?? []).filter((one) => one.attribute === name && isNumber(one.bound) && one.releases === 1 && !one.given?.length && one.per !== "person").map((one) => one.records ?? 1)),
-  );
-  const fewest = covered.length ? Math.min(...covered) : 0;
+  const fewest = covered(bounds(audit, names), names);
   const said = most.toLocaleString("en");
   if (fewest < most) return say("records_uncertified", { most: said });
-  return say("records_certified", { most: said, records: fewest.toLocaleString("en") });
+  const fields = { most: said, records: fewest.toLocaleString("en") };
+  return claim.kind === "checked" ? say("records_certified", fields) : say("records_claimed", fields);
+}
+
+export const count = (records) => `${records.toLocaleString("en")} record${records === 1 ? "" : "s"}`;
+
+/** What is certified about an attribute at so many records sent to a campaign, and who says so. */
+export function known({ bounds: some, claim }, attribute, records) {
+  const holding = some.filter((one) => one.attribute === attribute && one.records >= Math.max(records, 1)).sort((a, b) => a.bound - b.bound);
+  if (!holding.length) return say("sent_uncertified", { what: attribute, count: count(records) });
+  const [{ bound, blind, records: many }] = holding;
+  const seen = (many === 1 ? say("seen_record") : say("seen_records", { records: many.toLocaleString("en") })) + say("knows_nothing");
+  return before(claim) + say("sent_bound", { what: attribute, seen, bound: percent(bound, "up"), blind: percent(blind), by: saidBy(claim) });
+}
+
+/** That nothing is certified for what was sent to several campaigns of an owner, or to several owners. */
+export const together = (records, campaigns) => say("sent_owner", { count: count(records), campaigns: campaigns.toLocaleString("en") });
+export const pooled = (records, owners) => say("sent_owners", { count: count(records), owners: owners.toLocaleString("en") });
+
+/** What the campaign binds itself to, beside keeping records for so long. */
+function governed({ counts_epsilon: epsilon, least_people: least, labels }) {
+  const changed = labels.filter((label) => label.epsilon).map((label) => label.name);
+  return [
+    ...(epsilon ? [["What the owner gets", `Counts of people with noise (epsilon ${epsilon}), no record.`]] : []),
+    ...(least > 1 ? [["Not before", `${least.toLocaleString("en")} people have taken part`]] : []),
+    ...(changed.length ? [["Changed at random", `Your answers to ${changed.join(", ")}, before they leave`]] : []),
+  ];
 }
 
 /** What a record is for, who may read it, how long it is kept: label and text. */
-export function about({ manifest, fingerprint, audit }, known) {
-  const asked = manifest.labels.map((label) => `${label.name} (${label.values.join(" or ") || "a number"})`).join(", ");
-  const seenBefore = known ? "seen before in this browser" : "new to this browser: compare it with what the owner tells you";
+export function about({ manifest, fingerprint, audit, claim }, standing) {
+  const asked = manifest.labels.map(({ name, values, question }) => `${name} (${values.join(" or ") || "a number"})${question ? `: ${question}` : ""}`).join("; ");
+  const seenBefore = {
+    used: `you sent to it before from this browser, as ${standing.who}`,
+    other: "NOT the key that you used before under this name",
+    new: "you never sent to it from this browser: compare it with what the owner tells you",
+  }[standing.kind];
   return [
     ["Who asks", manifest.who],
     ["Hides", `${manifest.private.join(", ")} (method: ${manifest.method})`],
     ["Also asks", asked || "nothing beside the record"],
     ["Who can read it", manifest.mode === "sealed" ? "Only whoever has the owner's key. The server cannot." : "The collector's server and its owner."],
     ["How long", `${manifest.retention_days} ${manifest.retention_days === 1 ? "day" : "days"}, or until you withdraw`],
-    ["How often", howMany(manifest.records_per_person, audit, manifest.private)],
+    ["How often", howMany(manifest.records_per_person, audit, manifest.private, claim)],
+    ...governed(manifest),
     ["Owner's key", `${fingerprint} (${seenBefore})`],
     ["Checked here", "Signature, manifest and release are the ones that the link names."],
   ];
 }
 
 export const size = (bytes) => (bytes < 2000 ? `${bytes} bytes` : bytes < 2e6 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
+/** Collectors keep the day of a record, not its hour. */
+export const day = (milliseconds) => new Date(milliseconds).toLocaleDateString([], { dateStyle: "medium", timeZone: "UTC" });
 export const moment = (milliseconds) => new Date(milliseconds).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from privet.core.errors import EXTRAS, PrivetError, missing_extra
 from privet.core.home import home_folder
+from privet.core.terminal import plain_console
 
-out = Console(soft_wrap=True, highlight=False)
+out = plain_console()
 
 campaign_app = typer.Typer(
     no_args_is_help=True, help="Ask people for records, and fetch what they let through."
@@ -81,7 +81,10 @@ def create(
     ] = False,
     decoder: Annotated[
         Path | None,
-        typer.Option(help="ONNX graph that rebuilds records, for participants to see what is left"),
+        typer.Option(
+            help="ONNX graph that rebuilds records, for participants to see what is left; a veil "
+            "of pictures has its own"
+        ),
     ] = None,
     audit: Annotated[
         Path | None,
@@ -96,6 +99,21 @@ def create(
     ] = None,
     identity: Annotated[
         Path | None, typer.Option(help="The owner's signing key; made if it is not there")
+    ] = None,
+    consent: Annotated[
+        Path | None, typer.Option(help="Text file with what participants agree to")
+    ] = None,
+    consent_version: Annotated[str, typer.Option(help="The version of that text")] = "",
+    least_people: Annotated[
+        int, typer.Option(min=1, help="Give the owner nothing before so many have taken part")
+    ] = 1,
+    counts_only: Annotated[
+        float | None,
+        typer.Option(help="Give the owner only counts with noise, of this epsilon in all"),
+    ] = None,
+    randomise: Annotated[
+        list[str] | None,
+        typer.Option(help="Change answers at random before they leave: label=epsilon"),
     ] = None,
 ) -> None:
     """Open a campaign for a release at a collector."""
@@ -112,6 +130,11 @@ def create(
             per_person,
             "open" if open_ else "sealed",
             "invited" if invited else "anyone",
+            _text_of(consent),
+            consent_version,
+            least_people,
+            counts_only,
+            randomise or [],
         )
         created = campaigns.create(
             server,
@@ -199,11 +222,13 @@ def show_(folder: Folder) -> None:
         invited = [one for one in campaigns.tokens(campaign) if one.scope == "invite"]
     show(f"{figures.title} ({'closed' if figures.closed else 'open'}):  {campaign.link.text}")
     size = f"{figures.bytes / 1000:.1f} kB"
-    show(f"{figures.records} records of {figures.people} people, {size}")
+    show(figures.withheld or f"{figures.records} records of {figures.people} people, {size}")
     for day, many in figures.by_day.items():
         show(f"  {day}  {many}")
     for reason, many in figures.gone.items():
         show(f"{many} gone: {reason}")
+    if figures.lost:
+        show(f"{figures.lost} lost by the collector: its operator can run  privet collector verify")
     if invited:
         revoked = sum(one.revoked is not None for one in invited)
         show(f"{len(invited)} invitations, {revoked} of them revoked")
@@ -285,9 +310,16 @@ def export(
         show(f"{many} not used: {why}")
     if exported.gone:
         show(
-            f"{len(exported.gone)} gone since the last export, named in manifest.json: delete them "
+            f"{exported.gone} gone since the last export, named in manifest.json: delete them "
             "from copies."
         )
+
+
+def _text_of(path: Path | None) -> str:
+    try:
+        return "" if path is None else path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise PrivetError(f"The text {path} cannot be read.") from None
 
 
 def token_of(path: Path) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from privet.core.errors import PrivetError
+from privet.core.terminal import plain_console
 
-out = Console(soft_wrap=True, highlight=False)
+out = plain_console()
 
 
 def export(

@@ -40,7 +40,7 @@ from privet.evidence.what_leaves import WhatLeaves
 from privet.release.foreign_texts import holds_texts, released_texts
 from privet.release.noise import Noise
 from privet.release.release import Release
-from privet.release.runtime import session
+from privet.release.strangers import release_session
 
 # Keys of the card of an ONNX file; all may be left out.
 CARD = {
@@ -96,7 +96,7 @@ def from_onnx(
         data.attribute(name)
     content = _bytes(path)
     try:
-        run = session(content)
+        run = release_session(content)
     except PrivetError as error:
         raise PrivetError(f"{path}: {error}") from None
     given, noise = about.get("input", {}), about.get("noise")

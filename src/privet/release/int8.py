@@ -26,6 +26,7 @@ from privet.nets.additive import Additive
 from privet.release.graph import trace
 from privet.release.quantised import Quantised
 from privet.release.release import Release
+from privet.release.strangers import trust
 
 # Operators that are computed in int8; all others stay float.
 PRODUCTS = ("Conv", "Gemm", "MatMul")
@@ -58,6 +59,7 @@ def quantise(release: Release, data: Dataset, seed: int = 0) -> Release:
         noise = None if law is None else law.draw(len(x), length, seed)
         content = static(trace(release), x, noise)
         module, more = Quantised.of(content, release.shape), {}
+    trust(content)  # made here, of a network that is no stranger's program
     settings = {"size": len(content), "shape": list(release.shape), **more}
     return Release(release.schema, ("int8", settings), module, release.noise, card)
 

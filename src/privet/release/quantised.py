@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from privet.nets.additive import Additive
-from privet.release.runtime import session
+from privet.release.strangers import is_trusted, release_session
 
 
 class Quantised(nn.Module):
@@ -45,13 +45,19 @@ class Quantised(nn.Module):
 
     def forward(self, x: Tensor, noise: Tensor | None = None) -> Tensor:
         if self._session is None:
-            self._session = session(self.content)
+            self._session = release_session(self.content)
         inputs = {"x": x.cpu().numpy()} | ({} if noise is None else {"noise": noise.cpu().numpy()})
         return torch.from_numpy(self._session.run(["z"], inputs)[0]).to(x.device)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the session, which cannot be copied; it is made again from the graph."""
         return {**self.__dict__, "_session": None}
+
+
+def holds_strange_graph(module: nn.Module) -> bool:
+    """Whether a network has a graph in it that was not made on this machine."""
+    graphs = (part.content for part in module.modules() if isinstance(part, Quantised))
+    return not all(map(is_trusted, graphs))
 
 
 def int8_network(

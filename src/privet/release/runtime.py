@@ -25,7 +25,7 @@ from privet.release.randomness import Randomness
 # Version of the layout of a release folder.
 VERSION = 1
 
-FILES = {"weights": "weights.safetensors", "graph": "release.onnx"}
+FILES = {"weights": "weights.safetensors", "graph": "release.onnx", "decoder": "decoder.onnx"}
 
 
 class Released(NamedTuple):

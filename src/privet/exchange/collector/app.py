@@ -8,7 +8,9 @@ own that withdraws what they sent.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -22,15 +24,23 @@ from starlette.exceptions import HTTPException
 
 from privet.core.errors import PrivetError
 from privet.core.version import __version__
-from privet.exchange.collector import answer_headers, owner_routes, participant_routes
+from privet.exchange.collector import (
+    answer_headers,
+    governance_routes,
+    owner_routes,
+    participant_routes,
+)
 from privet.exchange.collector.blobs import PARTS, Blob, Full, Missing
 from privet.exchange.collector.collector import Collector, ThisCollector
 from privet.exchange.collector.commits import Refused
 from privet.exchange.collector.limits import Guard
-from privet.exchange.collector.retention import ROUND_SECONDS, tidy
+from privet.exchange.collector.retention import CONFIRMED, ROUND_SECONDS
 from privet.exchange.protocol.manifest import ID, first_problem
 
 BUILD = "There is a page for this too, once the collector's operator has built it with  make web.\n"
+
+# Seconds between looks at whether an operator has confirmed something.
+LOOK_SECONDS = 5.0
 
 operation = APIRouter(tags=["operation"])
 pages = APIRouter(include_in_schema=False)
@@ -65,31 +75,46 @@ def create_app(collector: Collector) -> FastAPI:
     app.state.collector = collector
     app.include_router(participant_routes.routes, prefix="/v1", tags=["participants"])
     app.include_router(owner_routes.routes, prefix="/v1", tags=["owners"])
+    app.include_router(governance_routes.routes, prefix="/v1", tags=["governance"])
     app.include_router(operation)
     if (collector.pages / "static").is_dir():
         app.mount("/static", StaticFiles(directory=collector.pages / "static"), name="static")
     app.include_router(pages)
     for kind in ERRORS:
         app.add_exception_handler(kind, _refusal)
-    app.add_middleware(Guard, limits=collector.limits, monitor=collector.monitor)
+    app.add_middleware(
+        Guard,
+        limits=collector.limits,
+        monitor=collector.monitor,
+        is_known=collector.is_known,
+    )
     return app
 
 
 async def _tidy_for_ever(collector: Collector) -> None:
+    """A round now and then, and at once when an operator has confirmed what waits; in between the
+    right to write is looked after."""
+    last = -math.inf
     while True:
         try:
-            await run_in_threadpool(tidy, collector.database, collector.blobs, collector.monitor)
+            if not await run_in_threadpool(collector.database.writer.keep):
+                collector.monitor.log("another server is the writer")
+            asked = await run_in_threadpool(collector.database.state, CONFIRMED)
+            if asked is not None or time.monotonic() - last > ROUND_SECONDS:
+                last = time.monotonic()
+                await run_in_threadpool(collector.tidy)
         except Exception as error:  # the database may be away for a while; the next round is soon
             collector.monitor.log("tidy failed", error=type(error).__name__)
-        await asyncio.sleep(ROUND_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 @operation.get(
-    "/healthz", responses={503: {"description": "The database or the blobs cannot be used"}}
+    "/healthz",
+    responses={503: {"description": "Records cannot be stored, or some that were stored are gone"}},
 )
 def healthz(collector: ThisCollector) -> Response:
-    """Whether records can be stored now."""
-    state = {"database": collector.database.is_alive(), "blobs": collector.blobs.is_ready()}
+    """Whether records can be stored now, and those that were stored are there."""
+    state = collector.health()
     return JSONResponse(state, 200 if all(state.values()) else 503)
 
 
@@ -168,7 +193,8 @@ async def _refusal(request: Request, error: Exception) -> JSONResponse:
             status, sentence = 507, "The collector has no room left."
             headers["retry-after"] = "60"
         case Missing():
-            status, sentence = 404, "It is not there."
+            request.app.state.collector.monitor.log("lost", blob=True)
+            status, sentence = 500, "The collector has lost this: its operator can verify it."
         case _:
             status, sentence = 422, str(error)
     return JSONResponse({"error": sentence}, status, headers)

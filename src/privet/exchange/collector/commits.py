@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import math
 import queue
 import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +32,7 @@ from privet.exchange.collector.blobs import Blob, Blobs, Full
 from privet.exchange.collector.database import Database
 from privet.exchange.collector.monitor import Monitor
 from privet.exchange.collector.tables import campaigns, gone, submissions, tokens
-from privet.exchange.collector.tokens import is_valid, now
+from privet.exchange.collector.tokens import is_valid, today
 
 # Most submissions in a batch.
 MAX_BATCH = 128
@@ -38,6 +40,8 @@ MAX_BATCH = 128
 MAX_WAITING = 4096
 # Blobs written at once.
 THREADS = 16
+# Seconds after which a campaign that seems full is counted again.
+RECOUNT_SECONDS = 10.0
 
 
 @dataclass(eq=False)
@@ -58,7 +62,7 @@ class Stored:
     """A submission that is durable.
 
     Parameters:
-        received: When it came, in milliseconds since 1970.
+        received: The day on which it came, in milliseconds since 1970.
         new: Whether it was stored just now, or had been before.
     """
 
@@ -100,6 +104,51 @@ Answer = Stored | Refused
 
 
 @dataclass(eq=False)
+class Quota:
+    """Most records and bytes of one campaign. They are counted in memory, as one server writes, and
+    anew where a limit seems to be reached: what was withdrawn makes room.
+
+    Parameters:
+        records, bytes: The limits; 0 for none.
+    """
+
+    records: int = 0
+    bytes: int = 0
+    _taken: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _counted: dict[str, float] = field(default_factory=dict)
+
+    def refuse(self, database: Database, offers: Sequence[Offer]) -> set[str]:
+        """Campaigns that have no room for these."""
+        new: Counter[str] = Counter(offer.campaign for offer in offers)
+        sizes: Counter[str] = Counter()
+        for offer in offers:
+            sizes[offer.campaign] += len(offer.content)
+        return {name for name in new if self._is_over(database, name, new[name], sizes[name])}
+
+    def _is_over(self, database: Database, campaign: str, records: int, size: int) -> bool:
+        if not self.records and not self.bytes:
+            return False
+        over = True
+        at = time.monotonic()
+        if campaign in self._taken:
+            over = self._exceeds(campaign, records, size)
+        if over and at - self._counted.get(campaign, -math.inf) > RECOUNT_SECONDS:
+            self._taken[campaign] = database.size(campaign)
+            self._counted[campaign] = at
+            over = self._exceeds(campaign, records, size)
+        return over
+
+    def _exceeds(self, campaign: str, records: int, size: int) -> bool:
+        taken, taken_size = self._taken[campaign]
+        return (0 < self.records < taken + records) or (0 < self.bytes < taken_size + size)
+
+    def count(self, offers: Sequence[Offer]) -> None:
+        for offer in offers:
+            records, size = self._taken.get(offer.campaign, (0, 0))
+            self._taken[offer.campaign] = records + 1, size + len(offer.content)
+
+
+@dataclass(eq=False)
 class _Waiting:
     offer: Offer
     future: asyncio.Future[Stored]
@@ -113,11 +162,13 @@ class Commits:
     Parameters:
         database, blobs: Where rows and contents are stored.
         monitor: Counts batches and failures.
+        quota: Most of one campaign.
     """
 
     database: Database
     blobs: Blobs
     monitor: Monitor = field(default_factory=Monitor)
+    quota: Quota = field(default_factory=Quota)
     _queue: queue.SimpleQueue[_Waiting | None] = field(default_factory=queue.SimpleQueue)
     _pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(THREADS, thread_name_prefix="blob")
@@ -182,9 +233,14 @@ class Commits:
             return [_failure(error) for _ in offers]
 
     def _batch(self, offers: Sequence[Offer]) -> list[Answer]:
-        new = Stored(now(), new=True)
+        new = Stored(today(), new=True)
         answers = self._decide(offers, new)
         fresh = [offer for offer, answer in zip(offers, answers, strict=True) if answer is new]
+        if full := self.quota.refuse(self.database, fresh):
+            if len(offers) > 1:  # one by one it is plain which of them still has room
+                return [self._batch([offer])[0] for offer in offers]
+            answers = [_no_room() if offer.campaign in full else new for offer in offers]
+            fresh = []
         if fresh:
             self.blobs.sync([offer.place for offer in fresh])
             try:
@@ -195,6 +251,8 @@ class Commits:
                 if len(offers) > 1:
                     return [self._batch([offer])[0] for offer in offers]
                 answers = [_other_content()]
+            else:
+                self.quota.count(fresh)
         unused = [o.place for o, answer in zip(offers, answers, strict=True) if answer is not new]
         if unused:
             self.blobs.delete(unused)
@@ -221,6 +279,7 @@ class Commits:
             for offer in offers
         ]
         with self.database.engine.begin() as connection:
+            self.database.writer.check(connection)
             connection.execute(sa.insert(submissions), rows)
 
 
@@ -285,11 +344,7 @@ class _State:
         if self.closed[offer.campaign] is not None:
             return Refused(403, "The campaign is closed.")
         if offer.token is not None and not self._is_invited(offer.campaign, *offer.token):
-            return Refused(
-                401,
-                "The invitation is not valid: it is for another campaign, was revoked, or has "
-                "expired.",
-            )
+            return not_invited()
         if self.counts[person] >= offer.limit:
             return Refused(
                 403, f"The campaign takes at most {offer.limit} records from one person."
@@ -317,6 +372,16 @@ def _answer(batch: Sequence[_Waiting], answers: Sequence[Answer]) -> None:
             waiting.future.set_result(answer)
         else:
             waiting.future.set_exception(Refused(answer.status, answer.sentence))
+
+
+def not_invited() -> Refused:
+    return Refused(
+        401, "The invitation is not valid: it is for another campaign, was revoked, or has expired."
+    )
+
+
+def _no_room() -> Refused:
+    return Refused(403, "The campaign has as many records as this collector takes of one.")
 
 
 def _other_content() -> Refused:

@@ -8,8 +8,9 @@ that has returned survives a power cut, and overwrites what it deletes (`secure_
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,20 @@ from privet.core.errors import PrivetError, first_line
 from privet.exchange.collector.blobs import PARTS, Blob
 from privet.exchange.collector.tables import (
     campaigns,
+    deletions,
     gone,
     identity,
     parts,
+    state,
     submissions,
     tokens,
 )
-from privet.exchange.collector.tokens import digest, is_valid, new_token, now
+from privet.exchange.collector.tokens import DAY_MS as DAY_MS
+from privet.exchange.collector.tokens import digest, is_valid, new_token, now, today
+from privet.exchange.collector.writer import Superseded, WriterLock
 
-DAY_MS = 86_400_000
+# The state that says when the last backup was made.
+BACKUP = "backup"
 # Rows deleted or compared at once.
 CHUNK = 500
 
@@ -42,6 +48,7 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.engine = make_engine(url)
+        self.writer = WriterLock(self.engine)
 
     def upgrade(self) -> None:
         """Bring the tables to the present layout."""
@@ -51,12 +58,23 @@ class Database:
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
         try:
+            self._make_private()
             with self.engine.begin() as connection:
                 config.attributes["connection"] = connection
                 command.upgrade(config, "head")
-        except SQLAlchemyError as error:
-            reason = first_line(getattr(error, "orig", error))
+        except (SQLAlchemyError, OSError) as error:
+            reason = first_line(getattr(error, "orig", None) or error)
             raise PrivetError(f"The database {self.address} cannot be used ({reason}).") from None
+
+    def _make_private(self) -> None:
+        """A file of SQLite's is its owner's alone; its log takes the same rights."""
+        if self.engine.dialect.name != "sqlite":
+            return
+        path = Path(str(self.engine.url.database))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+            if file.exists() and file.stat().st_mode & 0o077:
+                file.chmod(0o600)
 
     @property
     def address(self) -> str:
@@ -75,11 +93,25 @@ class Database:
         return str(row.id)
 
     def is_alive(self) -> bool:
+        """Whether it can be written to, by this server."""
         try:
-            self._select(sa.select(sa.literal(1)))
-        except SQLAlchemyError:
+            with self.engine.begin() as connection:
+                self.writer.check(connection)
+                _put_state(connection, "probe", str(now()))
+        except (SQLAlchemyError, Superseded):
             return False
         return True
+
+    # What a server remembers between starts
+
+    def state(self, name: str) -> str | None:
+        rows = self._select(sa.select(state.c.value).where(state.c.name == name))
+        return str(rows[0].value) if rows else None
+
+    def set_state(self, name: str, value: str | None) -> None:
+        """None forgets it."""
+        with self.engine.begin() as connection:
+            _put_state(connection, name, value)
 
     def _select(self, statement: Any) -> list[Any]:
         with self.engine.connect() as connection:
@@ -99,14 +131,15 @@ class Database:
         with self.engine.begin() as connection:
             return _add_tokens(connection, count, scope, campaign, expires)
 
-    def operator_token(self, replace: bool = False) -> str | None:
-        """A new token of the operator's, if there is none yet, or if it shall be replaced."""
-        valid = sa.and_(tokens.c.scope == "operator", tokens.c.revoked.is_(None))
+    def operator_token(self, replace: bool = False, holder: str = "operator") -> str | None:
+        """A new token of an operator's, if there is none yet, or if it shall be replaced."""
+        same = sa.func.coalesce(tokens.c.holder, "operator") == holder
+        valid = sa.and_(tokens.c.scope == "operator", tokens.c.revoked.is_(None), same)
         with self.engine.begin() as connection:
             if connection.scalar(sa.select(tokens.c.id).where(valid).limit(1)) and not replace:
                 return None
             connection.execute(sa.update(tokens).where(valid).values(revoked=now()))
-            return _add_tokens(connection, 1, "operator")[0][1]
+            return _add_tokens(connection, 1, "operator", holder=holder)[0][1]
 
     def bearer(self, token: tuple[str, str]) -> Any:
         """The row of a token, by its name and text; None where it is unknown, revoked or
@@ -135,9 +168,12 @@ class Database:
         chosen = sa.select(parts.c.sha256).where(parts.c.sha256.in_(list(hashes)))
         return {row.sha256 for row in self._select(chosen)}
 
-    def add_campaign(self, name: str, manifest: str, signature: str) -> str | None:
+    def add_campaign(
+        self, name: str, manifest: str, signature: str, opened_by: str | None = None
+    ) -> str | None:
         """The new campaign's owner token; None where the campaign is there already."""
         row = {"id": name, "manifest": manifest, "signature": signature, "created": now()}
+        row["opened_by"] = opened_by
         with self.engine.begin() as connection:
             if connection.scalar(sa.select(campaigns.c.id).where(campaigns.c.id == name)):
                 return None
@@ -169,17 +205,49 @@ class Database:
 
     def remove(self, campaign: str, names: Sequence[str], reason: str) -> list[Blob]:
         """Delete rows and leave their names; returns the blobs to delete, now that nothing points
-        at them."""
+        at them. They are listed as deletions until `deleted` is told that they are gone."""
         chosen = sa.and_(submissions.c.campaign == campaign, submissions.c.id.in_(names))
         deleted = sa.delete(submissions).where(chosen)
         with self.engine.begin() as connection:
+            self.writer.check(connection)
             rows = list(connection.execute(deleted.returning(submissions.c.id, submissions.c.blob)))
             left = [
-                {"campaign": campaign, "id": row.id, "reason": reason, "at": now()} for row in rows
+                {"campaign": campaign, "id": row.id, "reason": reason, "at": today()}
+                for row in rows
             ]
             if left:
                 connection.execute(sa.insert(gone), left)
+                blobs = [{"campaign": campaign, "blob": row.blob} for row in rows]
+                connection.execute(sa.insert(deletions), blobs)
         return [Blob(campaign, row.blob) for row in rows]
+
+    def deletions(self) -> list[Blob]:
+        """Some of the blobs whose rows were removed, and which may still be there."""
+        return [Blob(*row) for row in self._select(sa.select(deletions).limit(CHUNK))]
+
+    def deleted(self, blobs: Sequence[Blob]) -> None:
+        """These blobs are gone."""
+        for start in range(0, len(blobs), CHUNK):
+            names = [blob.name for blob in blobs[start : start + CHUNK]]
+            self._execute(sa.delete(deletions).where(deletions.c.blob.in_(names)))
+
+    def count_expired(self, campaign: str, before: int) -> int:
+        old = sa.and_(submissions.c.campaign == campaign, submissions.c.received < before)
+        return int(self._select(sa.select(sa.func.count()).where(old))[0][0])
+
+    def count(self) -> int:
+        """Records of all campaigns."""
+        return int(self._select(sa.select(sa.func.count()).select_from(submissions))[0][0])
+
+    def size(self, campaign: str) -> tuple[int, int]:
+        """Records and bytes of a campaign."""
+        size = sa.func.coalesce(sa.func.sum(submissions.c.size), 0)
+        mine = submissions.c.campaign == campaign
+        [row] = self._select(sa.select(sa.func.count(), size).where(mine))
+        return int(row[0]), int(row[1])
+
+    def has_records(self) -> bool:
+        return bool(self._select(sa.select(submissions.c.number).limit(1)))
 
     def expired(self, campaign: str, before: int) -> list[str]:
         """Names of some of the submissions that came before that time."""
@@ -222,14 +290,37 @@ class Database:
         rows = self._select(sa.select(parts.c.sha256) if campaign == PARTS else mine)
         return {row[0] for row in rows}
 
+    def stream_blobs(self, campaign: str) -> Iterator[str]:
+        """The same one by one: a million of them take no memory."""
+        mine = sa.select(submissions.c.blob).where(submissions.c.campaign == campaign)
+        names = sa.select(parts.c.sha256) if campaign == PARTS else mine
+        with self.engine.connect() as connection:
+            options = {"yield_per": 10_000}
+            yield from connection.execute(names, execution_options=options).scalars()
+
+    def rows_of(self, campaign: str, blobs: Sequence[str]) -> list[Any]:
+        """The rows that point at these blobs."""
+        mine = sa.and_(submissions.c.campaign == campaign, submissions.c.blob.in_(blobs))
+        part = sa.select(parts).where(parts.c.sha256.in_(blobs))
+        return self._select(part if campaign == PARTS else sa.select(submissions).where(mine))
+
     def unused_parts(self, before: int) -> list[str]:
         """Parts that were sent before that time, and that no campaign names."""
         old = self._select(sa.select(parts.c.sha256).where(parts.c.created < before))
-        named = [json.loads(row.manifest)["release"].values() for row in self.campaigns()]
+        campaigns = [row for row in self.campaigns() if row.erased is None]
+        named = [json.loads(row.manifest)["release"].values() for row in campaigns]
         return sorted({row.sha256 for row in old}.difference(*named))
 
     def remove_parts(self, names: Sequence[str]) -> None:
         self._execute(sa.delete(parts).where(parts.c.sha256.in_(names)))
+
+
+def _put_state(connection: sa.Connection, name: str, value: str | None) -> None:
+    mine = state.c.name == name
+    if value is None:
+        connection.execute(sa.delete(state).where(mine))
+    elif not connection.execute(sa.update(state).where(mine).values(value=value)).rowcount:
+        connection.execute(sa.insert(state).values(name=name, value=value))
 
 
 def _add_tokens(
@@ -238,9 +329,11 @@ def _add_tokens(
     scope: str,
     campaign: str | None = None,
     expires: int | None = None,
+    holder: str | None = None,
 ) -> list[tuple[str, str]]:
     new = [new_token() for _ in range(count)]
     same = {"scope": scope, "campaign": campaign, "created": now(), "expires": expires}
+    same["holder"] = holder
     connection.execute(
         sa.insert(tokens), [{"id": name, "hash": digest(text), **same} for name, text in new]
     )

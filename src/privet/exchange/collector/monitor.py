@@ -4,6 +4,7 @@ payload, a token or an address."""
 from __future__ import annotations
 
 import json
+import math
 import sys
 import threading
 import time
@@ -28,6 +29,7 @@ class Monitor:
 
     def __init__(self, stream: TextIO | None = None, quiet: bool = False) -> None:
         self._stream, self._quiet, self._lock = stream, quiet, threading.Lock()
+        self.failed_at = -math.inf
         self.registry = CollectorRegistry()
         make: dict[str, Any] = {"registry": self.registry}
         self.requests = Counter(
@@ -48,7 +50,9 @@ class Monitor:
         self.failures = Counter(
             "privet_failures", "Batches or blobs that could not be stored", ["kind"], **make
         )
-        self.orphans = Counter("privet_orphans_swept", "Blobs without a row, removed", **make)
+        self.orphans = Counter("privet_orphans_swept", "Blobs without a row, set aside", **make)
+        self.held = Gauge("privet_held", "Deletions that wait for an operator", **make)
+        self.lost = Gauge("privet_records_lost", "Rows whose blob is not there", **make)
         started = Gauge("privet_start_time_seconds", "When the server started", **make)
         started.set(time.time())
 
@@ -74,6 +78,7 @@ class Monitor:
             error.orig if isinstance(error, SQLAlchemyError) and hasattr(error, "orig") else error
         )
         self.failures.labels(kind).inc()
+        self.failed_at = time.monotonic()
         self.log(kind, error=type(error).__name__, detail=first_line(reason), **about)
 
     def metrics(self) -> bytes:

@@ -36,7 +36,7 @@ from privet.exchange.protocol.messages import (
 )
 
 # A page of records ends after so many.
-PAGE_BYTES = 32 * 2**20
+PAGE_BYTES = 8 * 2**20
 
 Number = Annotated[int, Query(ge=0, le=2**62)]
 Most = Annotated[int, Query(ge=1, le=1000)]
@@ -49,14 +49,16 @@ def _for(*scopes: str) -> Any:
     def row(request: Request, collector: ThisCollector, campaign: CampaignID) -> Any:
         """The campaign's row, for whoever may see it; first the token, so that nobody learns which
         campaigns there are."""
-        collector.bearer(request, *scopes, campaign=campaign)
+        request.state.who = collector.name(collector.bearer(request, *scopes, campaign=campaign))
         return collector.campaign(campaign)
 
     return Depends(row)
 
 
 OWNER = _for("owner")
+OWNER_OR_AUDITOR = _for("owner", "auditor")
 OPERATOR_OR_OWNER = _for("operator", "owner")
+ANY_ROLE = _for("operator", "owner", "auditor")
 
 
 @routes.put(
@@ -83,32 +85,46 @@ async def put_part(request: Request, collector: ThisCollector, sha256: Secret) -
 @routes.post("/campaigns", status_code=201, response_model=Created, responses=problems(401, 409))
 def create(request: Request, collector: ThisCollector, new: NewCampaign) -> Created:
     """Open a campaign. Operator's token; the answer holds the owner's, which is shown once."""
-    collector.bearer(request, "operator")
+    operator = collector.bearer(request, "operator")
     manifest = read_manifest(new.manifest, new.signature)
     hashes = set(manifest.release.hashes().values())
     if absent := hashes - collector.database.has_parts(hashes):
         raise Refused(422, f"The part {min(absent)} of the release is not here: send it first.")
     check_card(manifest, _card(collector.blobs.get(Blob(PARTS, manifest.release.card))))
     name = campaign_id(new.manifest)
-    token = collector.database.add_campaign(name, new.manifest, new.signature)
+    holder = operator.holder or operator.id
+    token = collector.database.add_campaign(name, new.manifest, new.signature, holder)
     if token is None:
         raise Refused(409, "This campaign is here already.")
+    collector.governance.write(name, collector.name(operator), "opened")
     return Created(campaign=name, owner_token=token)
 
 
 @routes.get("/campaigns", response_model=list[Summary], responses=problems(401))
 def campaigns(request: Request, collector: ThisCollector) -> list[Summary]:
-    """All campaigns, for the operator; the one, for its owner."""
-    only = collector.bearer(request, "operator", "owner").campaign
-    return [Summary(**_summary(row)) for row in collector.database.campaigns(only)]
+    """Those that the operator opened; the one, for its owner or auditor."""
+    bearer = collector.bearer(request, "operator", "owner", "auditor")
+    return [
+        Summary(**_summary(row))
+        for row in collector.database.campaigns(bearer.campaign)
+        if row.erased is None
+        and (bearer.scope != "operator" or row.opened_by in (None, bearer.holder or bearer.id))
+    ]
 
 
 @routes.get("/campaigns/{campaign}/figures", response_model=Figures, responses=problems(401, 404))
 def figures(
-    collector: ThisCollector, campaign: CampaignID, row: Annotated[Any, OPERATOR_OR_OWNER]
+    collector: ThisCollector, campaign: CampaignID, row: Annotated[Any, ANY_ROLE]
 ) -> Figures:
-    """How many records came, of how many people, on which day."""
-    return Figures(**_summary(row), **collector.database.figures(campaign))
+    """How many records came, of how many people, on which day; unless the campaign promised to tell
+    less."""
+    try:
+        collector.withhold(collector.manifest(campaign), campaign)
+        _gives_records(collector, campaign)
+    except Refused as refused:
+        return Figures(**_summary(row), withheld=refused.sentence)
+    lost = collector.tidied.lost.get(campaign, 0)
+    return Figures(**_summary(row), **collector.database.figures(campaign), lost=lost)
 
 
 @routes.post(
@@ -118,8 +134,9 @@ def figures(
     responses=problems(401, 404),
     dependencies=[OPERATOR_OR_OWNER],
 )
-def close(collector: ThisCollector, campaign: CampaignID) -> Response:
+def close(request: Request, collector: ThisCollector, campaign: CampaignID) -> Response:
     """Take no more records. What is there stays until it is withdrawn or its time is over."""
+    collector.governance.write(campaign, request.state.who, "closed")
     collector.database.close(campaign)
     return Response(status_code=204)
 
@@ -131,8 +148,12 @@ def close(collector: ThisCollector, campaign: CampaignID) -> Response:
     responses=problems(401, 404),
     dependencies=[OWNER],
 )
-def new_tokens(collector: ThisCollector, campaign: CampaignID, wanted: NewTokens) -> list[NewToken]:
-    """Invitations, or another token for the owner. Shown once."""
+def new_tokens(
+    request: Request, collector: ThisCollector, campaign: CampaignID, wanted: NewTokens
+) -> list[NewToken]:
+    """Invitations, or another token for the owner or an auditor. Shown once."""
+    about = {"scope": wanted.scope, "count": wanted.count, "days": wanted.days}
+    collector.governance.write(campaign, request.state.who, "tokens made", **about)
     expires = None if wanted.days is None else now() + wanted.days * DAY_MS
     new = collector.database.new_tokens(wanted.count, wanted.scope, campaign, expires)
     return [NewToken(id=name, token=text) for name, text in new]
@@ -156,8 +177,11 @@ def tokens(collector: ThisCollector, campaign: CampaignID) -> list[TokenAnswer]:
     responses=problems(401, 404),
     dependencies=[OWNER],
 )
-def revoke(collector: ThisCollector, campaign: CampaignID, token: TokenID) -> Response:
+def revoke(
+    request: Request, collector: ThisCollector, campaign: CampaignID, token: TokenID
+) -> Response:
     """End a token now."""
+    collector.governance.write(campaign, request.state.who, "token revoked", token=token)
     if not collector.database.revoke(campaign, token):
         raise Refused(404, "There is no such token, or it was revoked before.")
     return Response(status_code=204)
@@ -170,14 +194,23 @@ def revoke(collector: ThisCollector, campaign: CampaignID, token: TokenID) -> Re
     dependencies=[OWNER],
 )
 def records(
-    collector: ThisCollector, campaign: CampaignID, after: Number = 0, most: Most = 500
+    request: Request,
+    collector: ThisCollector,
+    campaign: CampaignID,
+    after: Number = 0,
+    most: Most = 500,
 ) -> Response:
     """A page of records as they were sent: each the length of a header (4 bytes, little
     endian), the header in JSON, the bytes.
 
     `Privet-Next` in the answer is where the next page starts; it is absent on the last one.
     """
+    _gives_records(collector, campaign)
+    collector.withhold(collector.manifest(campaign), campaign)
     rows = collector.database.submissions(campaign, after, most)
+    if rows:
+        about = {"first": rows[0].number, "last": rows[-1].number, "records": len(rows)}
+        collector.governance.write(campaign, request.state.who, "records fetched", **about)
     frames: list[bytes] = []
     size, last = 0, None
     for row in rows:
@@ -194,7 +227,7 @@ def records(
     "/campaigns/{campaign}/gone",
     response_model=list[GoneAnswer],
     responses=problems(401, 404),
-    dependencies=[OWNER],
+    dependencies=[OWNER_OR_AUDITOR],
 )
 def gone(
     collector: ThisCollector, campaign: CampaignID, after: Number = 0, most: Most = 1000
@@ -204,12 +237,19 @@ def gone(
     return [GoneAnswer(**row._mapping) for row in collector.database.gone(campaign, after, most)]
 
 
+def _gives_records(collector: Collector, campaign: str) -> None:
+    if collector.manifest(campaign).counts_epsilon is not None:
+        raise Refused(403, "The campaign promised to give counts with noise, and no records.")
+
+
 def _frame(collector: Collector, row: Any) -> bytes:
-    """Empty where the record was withdrawn meanwhile."""
+    """Empty where the record was withdrawn meanwhile; damaged, without a byte, where it is lost."""
     try:
         content = collector.blobs.get(Blob(row.campaign, row.blob))
     except Missing:
-        return b""
+        if not collector.database.rows_of(row.campaign, [row.blob]):
+            return b""
+        content = b""
     damaged = hashlib.sha256(content).hexdigest() != row.sha256
     if damaged:
         collector.monitor.log("damaged", submission=row.number)

@@ -15,19 +15,23 @@ import re
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Header, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
 from privet.exchange.collector.blobs import PARTS, Blob, blob_name
-from privet.exchange.collector.collector import ThisCollector, collector_of
-from privet.exchange.collector.commits import Offer, Refused
+from privet.exchange.collector.collector import Collector, ThisCollector, collector_of
+from privet.exchange.collector.commits import Offer, Refused, not_invited
 from privet.exchange.collector.limits import too_long
 from privet.exchange.collector.openapi import BINARY_ANSWER, BYTES, binary_body, problems
+from privet.exchange.collector.retention import remove
 from privet.exchange.collector.tokens import bearer_token, digest
+from privet.exchange.collector.writer import Superseded
 from privet.exchange.protocol.checks import check_open, check_sealed
 from privet.exchange.protocol.envelope import MEDIA_TYPES, max_bytes
 from privet.exchange.protocol.manifest import ID, SHA256, Manifest
 from privet.exchange.protocol.messages import (
+    WITHDRAWN_HEADER,
     CampaignID,
     ReceiptAnswer,
     Secret,
@@ -108,8 +112,10 @@ def part(collector: ThisCollector, sha256: Secret) -> Response:
         "cache-control": "public, max-age=31536000, immutable",
         "content-disposition": "attachment",
     }
-    content = collector.blobs.get(Blob(PARTS, sha256))
-    return Response(content, media_type=BYTES, headers=headers)
+    size, chunks = collector.blobs.stream(Blob(PARTS, sha256))
+    return StreamingResponse(
+        chunks, media_type=BYTES, headers={**headers, "content-length": str(size)}
+    )
 
 
 @routes.post(
@@ -142,6 +148,8 @@ async def submit(request: Request, campaign: CampaignID) -> Response:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != MEDIA_TYPES[manifest.mode]:
         raise Refused(415, f"This campaign takes {MEDIA_TYPES[manifest.mode]}.")
+    if invitation is not None:
+        await run_in_threadpool(_check_invitation, collector, campaign, invitation)
     content = await _body(request, max_bytes(manifest.expect, manifest.mode == "sealed"))
     if len(content) > LARGE_BYTES:
         await run_in_threadpool(_check, manifest, campaign, name, content)
@@ -204,10 +212,15 @@ def find(row: Annotated[Any, Depends(_own)]) -> ReceiptAnswer:
     responses=problems(404, 410),
 )
 def withdraw(collector: ThisCollector, row: Annotated[Any, Depends(_own)]) -> Response:
-    """Delete a record, row and bytes, for whoever has the secret that withdraws it."""
-    collector.blobs.delete(collector.database.remove(row.campaign, [row.id], "withdrawn"))
+    """Delete a record, row and bytes, for whoever has the secret that withdraws it. The answer has
+    the SHA-256 of the bytes, which only who stored them knows."""
+    try:
+        remove(collector.database, collector.blobs, row.campaign, [row.id], "withdrawn")
+    except (OSError, SQLAlchemyError, Superseded) as error:
+        collector.monitor.failed("withdraw", error)
+        raise Refused(503, "The record cannot be deleted now: try again later.") from None
     collector.monitor.gone.labels("withdrawn").inc()
-    return Response(status_code=204)
+    return Response(status_code=204, headers={WITHDRAWN_HEADER: row.sha256})
 
 
 def _invitation(request: Request, manifest: Manifest) -> tuple[str, str] | None:
@@ -220,6 +233,13 @@ def _invitation(request: Request, manifest: Manifest) -> tuple[str, str] | None:
     return token
 
 
+def _check_invitation(collector: Collector, campaign: str, token: tuple[str, str]) -> None:
+    """Before the body is read; whoever stores it looks again."""
+    row = collector.database.bearer(token)
+    if row is None or row.scope != "invite" or row.campaign != campaign:
+        raise not_invited()
+
+
 def _check(manifest: Manifest, campaign: str, submission: str, content: bytes) -> None:
     if manifest.mode == "sealed":
         check_sealed(manifest, content)
@@ -229,6 +249,8 @@ def _check(manifest: Manifest, campaign: str, submission: str, content: bytes) -
 
 async def _body(request: Request, longest: int) -> bytes:
     parts, size = [], 0
+    if int(request.headers.get("content-length", "0")) > longest:
+        raise too_long(longest)
     async for chunk in request.stream():
         parts.append(chunk)
         size += len(chunk)

@@ -1,78 +1,165 @@
-"""What must not stay: records older than their campaign keeps them, parts no campaign names, blobs
-that no row points at."""
+"""What must not stay: records older than their campaign keeps them, and parts no campaign names.
+
+Deleting cannot be undone, so it waits where it may be a mistake. Where the clock is days ahead of
+the time that the server last saw, nothing expires until an operator has confirmed the time. Where
+many records are due at once, that is announced, and they are deleted a day later or when it is
+confirmed.
+"""
 
 from __future__ import annotations
 
 import json
-import time
-from itertools import groupby
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from privet.core.errors import PrivetError
 from privet.exchange.collector.blobs import PARTS, Blob, Blobs
-from privet.exchange.collector.database import CHUNK, DAY_MS, Database
+from privet.exchange.collector.database import DAY_MS, Database
 from privet.exchange.collector.monitor import Monitor
+from privet.exchange.collector.orphans import (
+    ORPHAN_SECONDS,
+    belong_together,
+    purge,
+    sweep,
+)
 from privet.exchange.collector.tokens import now
 
-# Seconds between rounds, and seconds after which a blob without a row is surely nobody's, while a
-# server runs.
+# Seconds between rounds.
 ROUND_SECONDS = 600.0
-ORPHAN_SECONDS = 600.0
+# How far the clock may be ahead of the time that was last seen: a server may be off for a weekend.
+JUMP_MS = 3 * DAY_MS
+# How long the deletion of many records is announced before.
+NOTICE_MS = DAY_MS
+# A part of all records, and a number, above which they are many.
+MANY_PART, MANY = 0.05, 10
+
+CLOCK, ANNOUNCED, CONFIRMED = "clock", "expiry_announced", "confirmed"
+HOW = "privet collector sweep --confirm"
 
 
-def pair(database: Database, blobs: Blobs) -> None:
-    """Bring the tables to the present layout, and mark the blobs as this database's, if they are.
+class Tidied(NamedTuple):
+    """What one round did.
 
-    Blobs without a row are swept, so a database that is new, or of another collector, would have
-    every record deleted: PrivetError where the mark is not this database's, or where blobs without
-    a mark (of a collector from before there were marks) are not known to it.
+    Parameters:
+        expired: Records that grew too old and were deleted.
+        held: Sentences about what was not done and waits for an operator.
+        lost: How many records' bytes are not there, by their campaign.
     """
-    mark = blobs.identity()
-    strange = PrivetError(
-        f"The records in {blobs.address} do not belong to the database {database.address}, which "
-        "is new or another one: put their own database back, or choose an empty place for records "
-        "(nothing was deleted)."
+
+    expired: int
+    held: list[str]
+    lost: dict[str, int]
+
+
+def is_many(count: int, of: int) -> bool:
+    """
+    >>> is_many(10, 20), is_many(11, 20), is_many(11, 1000)
+    (False, True, False)
+    """
+    return count > MANY and count > MANY_PART * of
+
+
+def confirm(database: Database) -> None:
+    """An operator's word that the clock is right, and that what waits may be done; the next round
+    does it."""
+    database.set_state(CLOCK, str(now()))
+    database.set_state(CONFIRMED, str(now()))
+
+
+def tidy(
+    database: Database, blobs: Blobs, monitor: Monitor, older: float = ORPHAN_SECONDS
+) -> Tidied:
+    """One round.
+
+    Parameters:
+        database, blobs: What is tidied.
+        monitor: Gets what was done.
+        older: Seconds after which a blob without a row is surely nobody's.
+    """
+    if not belong_together(database, blobs):
+        monitor.log("not tidied", reason="the blobs belong to another database")
+        return Tidied(0, [], {})
+    confirmed = database.state(CONFIRMED) is not None
+    finish_deletions(database, blobs)
+    expired, held = 0, []
+    doubt = clock_doubt(database)
+    if doubt is None:
+        expired, waiting = _expire_or_announce(database, blobs, monitor, confirmed)
+        held += waiting
+        unused = database.unused_parts(now() - DAY_MS)
+        if unused:
+            database.remove_parts(unused)
+            blobs.delete([Blob(PARTS, name) for name in unused])
+        purge(blobs, monitor)
+        database.set_state(CLOCK, str(now()))
+    else:
+        held.append(doubt)
+    swept = sweep(database, blobs, monitor, older, None if confirmed else is_many)
+    if swept.held:
+        held.append(
+            f"{swept.held} of {swept.blobs} blobs have no row: is this the newest database of "
+            f"these records? If it is:  {HOW}"
+        )
+    if confirmed:
+        database.set_state(CONFIRMED, None)
+    for sentence in held:
+        monitor.log("held", reason=sentence)
+    monitor.held.set(len(held))
+    monitor.lost.set(sum(swept.lost.values()))
+    return Tidied(expired, held, swept.lost)
+
+
+def clock_doubt(database: Database) -> str | None:
+    """Why the time of day is not to be believed; None where it may be."""
+    last = int(database.state(CLOCK) or now())
+    if now() - last <= JUMP_MS:
+        return None
+    days = (now() - last) / DAY_MS
+    return (
+        f"The clock is {days:.0f} days ahead of the time that this collector last saw: nothing "
+        f"expires until it is confirmed. If the clock is right:  {HOW}"
     )
-    if database.is_absent and (mark is not None or next(blobs.all(), None) is not None):
-        raise strange
-    database.upgrade()
-    identity = database.identity()
-    if mark is None and _knows(database, blobs):
-        blobs.identify(identity)
-    elif mark != identity:
-        database.engine.dispose()
-        raise strange
 
 
-def _knows(database: Database, blobs: Blobs) -> bool:
-    """Whether one of the campaigns that have blobs is in the database, or there are no blobs.
-
-    Parts of a release count only where there is nothing else: another collector may have them too.
-    """
-    listed = [blob for blob, _ in blobs.all()]
-    folders = {blob.campaign for blob in listed}
-    if folders <= {PARTS}:
-        return not listed or not database.blob_names(PARTS).isdisjoint(blob.name for blob in listed)
-    return any(row.id in folders for row in database.campaigns())
+def count_due(database: Database) -> int:
+    """Records that are kept as long as they may be."""
+    return sum(
+        database.count_expired(campaign, before) for campaign, before in _limits(database, now())
+    )
 
 
-def tidy(database: Database, blobs: Blobs, monitor: Monitor) -> int:
-    """One round while the server runs; returns how many records grew too old."""
-    deleted = expire(database, blobs, monitor, now())
-    unused = database.unused_parts(now() - DAY_MS)
-    if unused:
-        database.remove_parts(unused)
-        blobs.delete([Blob(PARTS, name) for name in unused])
-    sweep(database, blobs, monitor, max(ORPHAN_SECONDS, blobs.grace))
-    return deleted
+def _expire_or_announce(
+    database: Database, blobs: Blobs, monitor: Monitor, confirmed: bool
+) -> tuple[int, list[str]]:
+    due = count_due(database)
+    if not due:
+        database.set_state(ANNOUNCED, None)
+        return 0, []
+    since = int(database.state(ANNOUNCED) or now())
+    if is_many(due, database.count()) and not confirmed and now() - since < NOTICE_MS:
+        database.set_state(ANNOUNCED, str(since))
+        return 0, [
+            f"{due} of {database.count()} records are kept as long as they may be, and will be "
+            f"deleted within a day. To delete them now:  {HOW}"
+        ]
+    expired = expire(database, blobs, monitor, now())
+    database.set_state(ANNOUNCED, None)
+    return expired, []
+
+
+def _limits(database: Database, at: int) -> list[tuple[str, int]]:
+    """Per campaign, the time before which records are too old."""
+    return [
+        (row.id, at - DAY_MS * int(json.loads(row.manifest)["retention_days"]))
+        for row in database.campaigns()
+    ]
 
 
 def expire(database: Database, blobs: Blobs, monitor: Monitor, at: int) -> int:
-    """Delete every record that its campaign's retention no longer allows."""
+    """Delete every record that its campaign's retention no longer allows at that time."""
     deleted = 0
-    for campaign in database.campaigns():
-        before = at - DAY_MS * int(json.loads(campaign.manifest)["retention_days"])
-        while names := database.expired(campaign.id, before):
-            blobs.delete(database.remove(campaign.id, names, "retention"))
+    for campaign, before in _limits(database, at):
+        while names := database.expired(campaign, before):
+            remove(database, blobs, campaign, names, "retention")
             deleted += len(names)
     if deleted:
         monitor.gone.labels("retention").inc(deleted)
@@ -80,25 +167,18 @@ def expire(database: Database, blobs: Blobs, monitor: Monitor, at: int) -> int:
     return deleted
 
 
-def sweep(database: Database, blobs: Blobs, monitor: Monitor, older: float) -> int:
-    """Delete blobs older than so many seconds that no row points at: left by a crash between blob
-    and row, or between row and blob.
+def remove(
+    database: Database, blobs: Blobs, campaign: str, names: Sequence[str], reason: str
+) -> None:
+    """Delete records, rows and blobs, and leave their names."""
+    gone = database.remove(campaign, names, reason)
+    blobs.delete(gone)
+    database.deleted(gone)
 
-    None is deleted where the blobs are not marked as this database's.
-    """
-    if blobs.identity() != database.identity():
-        monitor.log("not swept", reason="the blobs belong to another database")
-        return 0
-    limit = time.time() - older
-    old = sorted(blob for blob, written in blobs.all() if written <= limit)
-    orphans: list[Blob] = []
-    for campaign, group in groupby(old, key=lambda blob: blob.campaign):
-        # Blobs are listed before rows: one that gets its row meanwhile is then seen to have one.
-        known = database.blob_names(campaign)
-        orphans.extend(blob for blob in group if blob.name not in known)
-    for start in range(0, len(orphans), CHUNK):
-        blobs.delete(orphans[start : start + CHUNK])
-    if orphans:
-        monitor.orphans.inc(len(orphans))
-        monitor.log("swept", orphans=len(orphans))
-    return len(orphans)
+
+def finish_deletions(database: Database, blobs: Blobs) -> None:
+    """Delete blobs whose rows were removed before a crash."""
+    while left := database.deletions():
+        blobs.delete(left)
+        blobs.purge(left)
+        database.deleted(left)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from sqlalchemy import (
     BigInteger,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -33,6 +34,10 @@ campaigns = Table(
     Column("signature", String(128), nullable=False),
     Column("created", BigInteger, nullable=False),
     Column("closed", BigInteger),
+    # Whose operator token opened it; nothing for campaigns from before this was written down.
+    Column("opened_by", String(64)),
+    # From then on everything of the campaign is deleted, and stays deleted.
+    Column("erased", BigInteger),
 )
 
 # Parts of releases that some campaign may name: cards, graphs, decoders, audits, reports.
@@ -44,8 +49,8 @@ parts = Table(
     Column("created", BigInteger, nullable=False),
 )
 
-# The scope `operator` may create campaigns, `owner` has one campaign, `invite` may take part in
-# one.
+# The scope `operator` may create campaigns and sees those of its holder, `owner` has one campaign,
+# `auditor` may look at one, `invite` may take part in one.
 tokens = Table(
     "tokens",
     metadata,
@@ -56,6 +61,8 @@ tokens = Table(
     Column("created", BigInteger, nullable=False),
     Column("expires", BigInteger),
     Column("revoked", BigInteger),
+    # Who has it, in the operator's words; a token that replaces another has the same holder.
+    Column("holder", String(64)),
 )
 
 # `id` is the participant's idempotency key, `sha256` of the bytes that were sent, `withdraw` the
@@ -95,3 +102,57 @@ gone = Table(
 
 # One row, made with the table: what the blobs that belong to this database are marked with.
 identity = Table("identity", metadata, Column("id", String(32), primary_key=True))
+
+# What a server remembers between starts: the place of its blobs, the time it last saw, how often
+# the writer has changed, what an operator has confirmed.
+state = Table(
+    "state",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    Column("value", String(64), nullable=False),
+)
+
+# Blobs whose rows were removed on purpose, until they are deleted too: a crash in between leaves
+# their names here, and not an orphan that would be kept for a while.
+deletions = Table(
+    "deletions",
+    metadata,
+    Column("campaign", String(32), primary_key=True),
+    Column("blob", String(64), primary_key=True),
+)
+
+# What owners, auditors and operators did, in one chain of hashes per campaign; triggers refuse
+# every change of a row. The campaign "" is the collector itself.
+deeds = Table(
+    "deeds",
+    metadata,
+    Column("campaign", String(32), primary_key=True),
+    Column("place", Integer, primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("who", String(128), nullable=False),
+    Column("what", String(32), nullable=False),
+    Column("about", Text, nullable=False),
+    Column("hash", String(64), nullable=False),
+)
+
+# People who sign in elsewhere (OpenID Connect), and what they may do here: `owner` or `auditor`.
+subjects = Table(
+    "subjects",
+    metadata,
+    Column("campaign", ForeignKey("campaigns.id"), primary_key=True),
+    Column("subject", String(255), primary_key=True),
+    Column("scope", String(16), nullable=False),
+    Column("created", BigInteger, nullable=False),
+)
+
+# Counts with noise that were given out, and what each spent of the campaign's epsilon.
+counts = Table(
+    "counts",
+    metadata,
+    Column("campaign", ForeignKey("campaigns.id"), primary_key=True),
+    Column("place", Integer, primary_key=True),
+    Column("label", String(64), nullable=False),
+    Column("epsilon", Float, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("answer", Text),
+)

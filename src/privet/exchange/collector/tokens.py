@@ -10,10 +10,17 @@ import secrets
 import time
 from typing import Any
 
+DAY_MS = 86_400_000
+
 
 def now() -> int:
     """Milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+def today() -> int:
+    """The beginning of this day, UTC: what is written beside the name of a person."""
+    return now() // DAY_MS * DAY_MS
 
 
 def digest(secret: str) -> str:

@@ -19,12 +19,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from privet.core.errors import PrivetError
+from privet.core.errors import PrivetError, unknown
 from privet.core.files import results_folder, write_text
 from privet.core.secret_files import write_secret
 from privet.exchange.owner.expected import expected_record
 from privet.exchange.owner.published import published_parts
 from privet.exchange.protocol import seal
+from privet.exchange.protocol.asking import asked_for
 from privet.exchange.protocol.client import Client, Connect, Link, server_address
 from privet.exchange.protocol.manifest import (
     Access,
@@ -103,6 +104,12 @@ class Terms:
         records_per_person: Most records of one person.
         mode: `sealed` to the owner's key, or `open` to the collector's server.
         access: For `anyone` with the link, or those who were `invited`.
+        consent, consent_version: What participants agree to, and its version; every record names
+            the text.
+        least_people: Nothing is given to the owner before so many people have taken part.
+        counts_epsilon: The owner gets counts with noise, as private as this in all, and no records.
+        randomised: Labels whose answers participants' machines change at random, each as
+            `name=epsilon`.
     """
 
     title: str
@@ -113,6 +120,11 @@ class Terms:
     records_per_person: int = 10
     mode: Mode = "sealed"
     access: Access = "anyone"
+    consent: str = ""
+    consent_version: str = ""
+    least_people: int = 1
+    counts_epsilon: float | None = None
+    randomised: Sequence[str] = ()
 
 
 def create(
@@ -146,9 +158,15 @@ def create(
         release, decoder, report if audit is None else audit, report is not None
     )
     card = read_card(release)
-    labels = [_label(word) for word in terms.labels]
-    if hidden := private_among([label.name for label in labels], card.get("private", [])):
-        raise PrivetError(f"'{hidden}' is what the release hides: a campaign cannot ask for it.")
+    labels = _randomised([_label(word) for word in terms.labels], terms.randomised)
+    private = [str(name) for name in card.get("private", [])]
+    hidden = private_among([label.name for label in labels], private)
+    near = asked_for(labels, private)
+    if hidden or near:
+        name = hidden or (near and near.label)
+        raise PrivetError(
+            f"'{name}' asks for what the release hides: a campaign cannot ask for it."
+        )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise PrivetError(f"{out} is there already: choose another --out.")
     expect = expected_record(card, parts["graph"], checked=terms.mode == "open")
@@ -247,6 +265,26 @@ def _label(word: str) -> Label:
         ) from None
 
 
+def _randomised(labels: list[Label], words: Sequence[str]) -> list[Label]:
+    """The labels, with an epsilon for those whose answers shall be changed at random."""
+    names = [label.name for label in labels]
+    epsilons = {}
+    for word in words:
+        name, _, epsilon = word.partition("=")
+        try:
+            epsilons[name] = float(epsilon)
+        except ValueError:
+            raise PrivetError(f"--randomise {word}: say it as  smiling=1.5.") from None
+        if name not in names:
+            raise unknown("label", name, names)
+    try:
+        return [
+            Label(**{**label.model_dump(), "epsilon": epsilons.get(label.name)}) for label in labels
+        ]
+    except ValidationError as error:
+        raise PrivetError(f"--randomise: {first_problem(error.errors())}") from None
+
+
 def _signing_key(path: Path) -> str:
     """The owner's; made when it is first needed."""
     if not path.exists():
@@ -257,7 +295,7 @@ def _signing_key(path: Path) -> str:
 def _manifest(card: dict[str, Any], terms: Terms, **more: Any) -> Manifest:
     try:
         return Manifest(
-            **{**vars(terms), **more},
+            **{name: value for name, value in vars(terms).items() if name != "randomised"} | more,
             private=list(card["private"]),
             modality=card["input"]["modality"],
             method=str(card.get("method", "")),

@@ -16,7 +16,8 @@ from privet.exchange.protocol.checks import check_record
 from privet.exchange.protocol.manifest import ExpectedRecord
 from privet.nets.noise_grid import grid_step
 from privet.release.noise import Noise
-from privet.release.runtime import Runnable, session
+from privet.release.runtime import Runnable
+from privet.release.strangers import release_session
 
 # Records that are tried.
 TRIED = 64
@@ -30,7 +31,7 @@ def expected_record(card: dict[str, Any], graph: bytes, checked: bool) -> Expect
         checked: Whether a server will check records, as in an open campaign: then PrivetError
             where it could not tell them from raw ones.
     """
-    release, run = Runnable.from_card(card), session(graph)
+    release, run = Runnable.from_card(card), release_session(graph)
     x = release.schema.random(TRIED, seed=0)
     if release.noise is None:
         z = code = run.run(["z"], {"x": x})[0]

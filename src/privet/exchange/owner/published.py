@@ -12,7 +12,9 @@ import numpy as np
 
 from privet.core.errors import PrivetError
 from privet.evidence.figures import Audit
-from privet.release.runtime import FILES, read_card, read_graph, session
+from privet.release.graph_verifier import verify_graph
+from privet.release.runtime import FILES, read_card, read_graph, read_part
+from privet.release.strangers import release_session
 from privet.reporting.page import render
 
 
@@ -23,13 +25,17 @@ def published_parts(
 
     Parameters:
         release: Folder of the release.
-        decoder: ONNX graph that rebuilds records.
+        decoder: ONNX graph that rebuilds records; without it, the release's own, where it has one
+            that draws pictures.
         audit: `audit.json` of the release, or its folder.
         report: Whether a page of the audit is published too.
     """
     card = read_card(release)
-    read_graph(release)
+    verify_graph(read_graph(release))  # participants would not run it
     parts = {"card": read_file(release / "card.json"), "graph": read_file(release / FILES["graph"])}
+    if decoder is None and "decoder" in card["sha256"] and card["input"]["modality"] == "image":
+        read_part(release, card, "decoder")
+        decoder = release / FILES["decoder"]
     if decoder is not None:
         parts["decoder"] = read_file(decoder)
         _check_decoder(parts["decoder"], card, decoder)
@@ -57,7 +63,8 @@ def _check_decoder(content: bytes, card: dict[str, Any], path: Path) -> None:
     if about["modality"] != "image" or None in released:
         raise PrivetError("What could be rebuilt is shown of pictures only: leave out --decoder.")
     try:
-        run = session(content)
+        verify_graph(content)
+        run = release_session(content)
     except PrivetError as error:
         raise PrivetError(f"{path}: {error}") from None
     record = np.zeros((1, *released), np.float32)

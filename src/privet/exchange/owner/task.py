@@ -24,6 +24,7 @@ from privet.adversaries.stacked_mlps import EPSILON
 from privet.core.errors import PrivetError
 from privet.core.files import results_folder, write_bytes, write_text
 from privet.data.dataset import Array, Attribute
+from privet.data.table_files import READERS, kind_of, read_table
 from privet.evidence.figures import Figure
 from privet.evidence.predictions import judge
 from privet.exchange.owner.pooling import with_pooling, word_size, write_pooled
@@ -59,19 +60,23 @@ class Task:
 
 
 def train_task(data: Path, label: str, out: Path, seed: int = 0) -> Task:
-    """Train a model on an export.
+    """Train a model on released records.
 
     Parameters:
-        data: `export.parquet` of a campaign. Records of free length are pooled first.
+        data: `export.parquet` of a campaign, or a file that `privet apply --keep LABEL` wrote:
+            parquet or CSV. Records of free length are pooled first.
         label: The label to learn.
         out: Folder for `model.onnx` and `task.json`.
         seed: On one machine's CPU the same seed gives the same result.
     """
-    about = released_columns(data)[1]
-    if label in about.get("private", ()):
-        raise PrivetError(f"'{label}' is what the release hides: it is not a task.")
-    dims, form = word_size(about), "z, float32, laid flat"
     with results_folder(out), tempfile.TemporaryDirectory() as scratch:
+        if kind_of(data) in READERS:
+            in_text, data = data, Path(scratch) / f"{data.stem}.parquet"
+            read_table(in_text)[0].to_parquet(data)
+        about = released_columns(data)[1]
+        if label in about.get("private", ()):
+            raise PrivetError(f"'{label}' is what the release hides: it is not a task.")
+        dims, form = word_size(about), "z, float32, laid flat"
         if dims is None:
             task, graph = _train(data, label, seed)
         else:

@@ -9,20 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from privet.auditing.signatures import parse_document
 from privet.core.errors import PrivetError
-from privet.core.files import write_text
 from privet.core.key_text import fingerprint
 from privet.evidence.figures import Audit
+from privet.exchange.participant.claims import Claim, claim
 from privet.exchange.protocol.client import Client, Link, Offline
 from privet.exchange.protocol.manifest import Manifest, check_card, read_manifest
 from privet.exchange.protocol.messages import Signed
 from privet.release.runtime import Runnable
+
+# Most bytes of a manifest with its signature, as JSON.
+SIGNED_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class Campaign:
         card, graph: Of its release.
         open: Whether it takes records.
         audit: Of its release, where the owner attached one that can be read here.
+        claim: Who stands for that audit.
+        signed: The manifest and its signature, as they came.
     """
 
     link: Link
@@ -43,6 +50,8 @@ class Campaign:
     graph: bytes
     open: bool
     audit: Audit | None = None
+    claim: Claim = field(default_factory=Claim)
+    signed: Signed | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -51,7 +60,11 @@ class Campaign:
 
 
 def fetch_campaign(
-    link: Link, client: Client, cache: Path | None = None, pinned: str | None = None
+    link: Link,
+    client: Client,
+    cache: Path | None = None,
+    pinned: str | None = None,
+    trusted: Mapping[str, str] | None = None,
 ) -> Campaign:
     """The campaign at the end of a link, checked.
 
@@ -61,6 +74,7 @@ def fetch_campaign(
         cache: A folder for what is fetched, for when there is no network: the link says whether it
             is still the same.
         pinned: The fingerprint that its owner's key must have.
+        trusted: Names of auditors that the participant trusts, by the fingerprints of their keys.
     """
     signed = _fetch_signed(link, client, cache)
     manifest = read_manifest(signed.manifest, signed.signature, link.campaign)
@@ -75,45 +89,32 @@ def fetch_campaign(
     except (ValueError, KeyError, TypeError):
         raise PrivetError("The card of the campaign's release cannot be read.") from None
     check_card(manifest, card)
-    audit = None
+    audit, who = None, Claim()
     if manifest.release.audit is not None:
-        audit = _read_audit(_fetch_part(manifest.release.audit, client, cache), manifest)
-    return Campaign(link, manifest, card, graph, signed.open, audit)
+        content = _fetch_part(manifest.release.audit, client, cache)
+        audit, document = _read_audit(content, manifest)
+        who = claim(document, trusted or {}, manifest, card)
+    return Campaign(link, manifest, card, graph, signed.open, audit, who, signed)
 
 
-def _read_audit(content: bytes, manifest: Manifest) -> Audit | None:
-    """The audit that the owner attached, or None where this Privet cannot read it; one of another
-    release promises what this one does not keep."""
+def _read_audit(content: bytes, manifest: Manifest) -> tuple[Audit | None, dict[str, Any] | None]:
+    """The audit that the owner attached, and as it was signed; None where this Privet cannot read
+    it. One of another release promises what this one does not keep."""
     try:
+        document = parse_document(content.decode("utf-8"))
         audit = Audit.from_json(content.decode("utf-8"))
-    except (UnicodeDecodeError, PrivetError):
-        return None
+    except (UnicodeDecodeError, PrivetError, ValueError, RecursionError):
+        return None, None
     hashes = audit.release.get("sha256")
     if not isinstance(hashes, dict) or hashes.get("graph") != manifest.release.graph:
         raise PrivetError("The audit is of another release. Do not take part.")
-    return audit
-
-
-def is_known_owner(campaign: Campaign, home: Path) -> bool:
-    """Whether this owner's key was seen before; from now on it was."""
-    path = home / "owners.json"
-    try:
-        owners = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        owners = {}
-    key = campaign.manifest.signing_key
-    if key in owners:
-        return True
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    owners[key] = campaign.manifest.who
-    write_text(path, json.dumps(owners, indent=1, ensure_ascii=False) + "\n")
-    return False
+    return audit, document
 
 
 def _fetch_signed(link: Link, client: Client, cache: Path | None) -> Signed:
     cached = None if cache is None else cache / f"{link.campaign}.json"
     try:
-        content = client.request("GET", f"/v1/campaigns/{link.campaign}").content
+        content = client.request("GET", f"/v1/campaigns/{link.campaign}", SIGNED_BYTES).content
     except Offline:
         if cached is None or not cached.is_file():
             raise

@@ -2,12 +2,13 @@
 per campaign. Never a raw record.
 
 A record is written here before it is sent, with its idempotency key and the secret that withdraws
-it, so neither a broken connection nor `kill -9` can lose a receipt or send a record twice.
+it, so neither a broken connection nor `kill -9` can lose a receipt or send a record twice. A
+receipt is never removed: what became of the record is written into it. Its secret is replaced by
+its hash once the collector that stored the record has said that it is deleted.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 from collections.abc import Callable, Iterator
@@ -16,86 +17,16 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from privet.core.errors import PrivetError
-from privet.core.files import replacing
 from privet.core.secret_files import write_secret
+from privet.exchange.participant.private_files import write_private
+from privet.exchange.participant.receipts import Receipt
 from privet.exchange.protocol.client import Client, Offline, Rejected
-from privet.exchange.protocol.messages import CampaignID, ReceiptAnswer, SubmissionID
+
+__all__ = ["Outbox", "Receipt", "Sent"]
 
 # Records on their way at the same time.
 AT_ONCE = 8
-
-
-class Receipt(BaseModel):
-    """What withdraws a record, and while it waits, what sends it.
-
-    Parameters:
-        server, campaign, title: Where it goes.
-        submission: Its name there.
-        secret: Whoever has it can withdraw the record; the collector has only its hash.
-        sha256: Of the bytes that are sent.
-        source: Which file it was, for its owner.
-        received: When the collector stored it, in milliseconds since 1970; None while it waits.
-        release: SHA-256 of the card of the release that made it.
-        kind: Media type of the bytes.
-        person: The participant's secret name in this campaign.
-        invite: The token of an invitation.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    server: str
-    campaign: CampaignID
-    title: str
-    submission: SubmissionID
-    secret: str
-    sha256: str
-    source: str
-    received: int | None = None
-    release: str = ""
-    kind: str = ""
-    person: str = ""
-    invite: str | None = None
-
-    @staticmethod
-    def read(path: Path) -> Receipt:
-        try:
-            return Receipt.model_validate_json(path.read_bytes())
-        except (OSError, ValueError):
-            raise PrivetError(f"{path} is not a receipt.") from None
-
-    def write(self, folder: Path) -> None:
-        _write(folder / f"{self.submission}.json", self.model_dump_json(indent=1).encode())
-
-    def send(self, content: bytes, client: Client) -> Receipt:
-        """Send the record; returns the receipt to keep."""
-        headers = {
-            "content-type": self.kind,
-            "idempotency-key": self.submission,
-            "privet-release": self.release,
-            "privet-withdraw": hashlib.sha256(bytes.fromhex(self.secret)).hexdigest(),
-            "privet-person": self.person,
-            **({"authorization": f"Bearer {self.invite}"} if self.invite else {}),
-        }
-        path = f"/v1/campaigns/{self.campaign}/submissions"
-        stored = client.ask(ReceiptAnswer, "POST", path, content=content, headers=headers)
-        if stored.submission != self.submission or stored.sha256 != self.sha256:
-            raise PrivetError("The collector's receipt is for something else than what was sent.")
-        update = {"received": stored.received, "invite": None, "person": ""}
-        return self.model_copy(update=update)
-
-    def withdraw(self, client: Client) -> bool:
-        """Ask the collector to delete the record; False where it was gone already."""
-        path = f"/v1/campaigns/{self.campaign}/submissions/{self.submission}"
-        try:
-            client.request("DELETE", path, headers={"privet-withdraw": self.secret})
-        except Rejected as error:
-            if error.status in (404, 410):
-                return False
-            raise
-        return True
 
 
 @dataclass(frozen=True)
@@ -144,21 +75,31 @@ class Outbox:
         return path.read_text(encoding="utf-8").strip()
 
     def put(self, receipt: Receipt, content: bytes) -> None:
-        _write(self.waiting / f"{receipt.submission}.bin", content)
+        write_private(self.waiting / f"{receipt.submission}.bin", content)
         receipt.write(self.waiting)
 
     def queued(self) -> Iterator[tuple[Receipt, bytes]]:
         for path in sorted(self.waiting.glob("*.json")):
             yield Receipt.read(path), path.with_suffix(".bin").read_bytes()
 
-    def send(self, receipt: Receipt, content: bytes, client: Client) -> Receipt:
-        """Send a record that waits; its receipt is on disk before it leaves the outbox."""
+    def send(
+        self, receipt: Receipt, content: bytes, client: Client, is_first: bool = True
+    ) -> Receipt:
+        """Send a record that waits; its receipt is on disk before it leaves the outbox.
+
+        Parameters:
+            receipt, content: Of the record.
+            client: Connected to its collector.
+            is_first: Whether it was never tried before. A refusal then says that the record is not
+                stored; later, an answer that was lost may have said that it is.
+        """
         try:
             stored = receipt.send(content, client)
-            stored.write(self.sent)
         except Rejected:
+            receipt.ended("refused" if is_first else "unsure").write(self.sent)
             self._drop(receipt.submission)
             raise
+        stored.write(self.sent)
         self._drop(receipt.submission)
         return stored
 
@@ -169,7 +110,7 @@ class Outbox:
 
         Parameters:
             connect: From a server's address to a client.
-            only: Names of submissions, where not all shall be sent.
+            only: Names of submissions that are sent for the first time; without, all that wait.
         """
         connect = connect or cache(Client)
         receipts: list[Receipt] = []
@@ -180,7 +121,8 @@ class Outbox:
             receipt, content = waiting
             try:
                 if not offline:
-                    receipts.append(self.send(receipt, content, connect(receipt.server)))
+                    client = connect(receipt.server)
+                    receipts.append(self.send(receipt, content, client, only is not None))
             except Rejected as error:
                 refused.append(f"{receipt.source}: {error}")
             except Offline as error:
@@ -193,9 +135,9 @@ class Outbox:
         return Sent(receipts, refused, waiting, next(iter(offline), ""))
 
     def receipts(self) -> list[Receipt]:
-        """Of what was sent, in that order."""
+        """Of everything that was sent, in that order, withdrawn or not."""
         receipts = map(Receipt.read, self.sent.glob("*.json"))
-        return sorted(receipts, key=lambda receipt: receipt.received or 0)
+        return sorted(receipts, key=lambda receipt: (receipt.received or 0, receipt.submission))
 
     def find(self, word: str) -> Receipt:
         """A receipt by its file, its submission, or the beginning of that."""
@@ -211,19 +153,16 @@ class Outbox:
             )
         return matching[0]
 
-    def forget(self, receipt: Receipt) -> None:
-        (self.sent / f"{receipt.submission}.json").unlink(missing_ok=True)
+    def withdraw(self, receipt: Receipt, client: Client) -> Receipt:
+        """Ask for a record to be deleted; the receipt says what came of it, and is on disk before
+        and after."""
+        asked = receipt.asked()
+        asked.write(self.sent)
+        answered = asked.withdraw(client)
+        answered.write(self.sent)
+        return answered
 
     def _drop(self, submission: str) -> None:
         # First what makes it count as waiting.
         for kind in ("json", "bin"):
             (self.waiting / f"{submission}.{kind}").unlink(missing_ok=True)
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        with replacing(path) as temporary:
-            temporary.write_bytes(content)
-        path.chmod(0o600)
-    except OSError as error:
-        raise PrivetError(f"Cannot write {path}: {error.strerror}.") from None

@@ -3,12 +3,14 @@ what it gives is packed and sealed."""
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
@@ -20,15 +22,18 @@ from privet.data.schema import PAD, Schema
 from privet.data.stream import stream_file, stream_pictures
 from privet.data.table_files import READERS, header, kind_of
 from privet.exchange.participant.campaign import Campaign
+from privet.exchange.participant.local_tests import open_release
 from privet.exchange.participant.metadata import metadata
+from privet.exchange.participant.randomised import told_labels
 from privet.exchange.protocol.checks import check_envelope
 from privet.exchange.protocol.envelope import Envelope, Labels
 from privet.exchange.protocol.manifest import Label
 from privet.exchange.protocol.seal import seal
 from privet.release.apply import expand
+from privet.release.drift import drift
 from privet.release.keyed_noise import KeyedNoise
 from privet.release.noise_keys import noise_key
-from privet.release.runtime import Runnable, session
+from privet.release.runtime import Runnable
 
 # Records that are read and released at once.
 BATCH = 64
@@ -55,6 +60,11 @@ class Record:
     content: bytes
     stays: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def numbers(self) -> str:
+        """SHA-256 of the released numbers: the same record gives the same ones."""
+        return hashlib.sha256(np.ascontiguousarray(self.z, np.float32).tobytes()).hexdigest()
+
 
 def prepare(
     campaign: Campaign,
@@ -62,6 +72,8 @@ def prepare(
     labels: Sequence[str] = (),
     column: str | None = None,
     home: Path | None = None,
+    run: Any = None,
+    show: Callable[[str], object] = lambda text: None,
 ) -> list[Record]:
     """Run the release on every record of the files, and pack what it gives.
 
@@ -74,20 +86,26 @@ def prepare(
         labels: Answers for all records, as `name=value`; a file's column of that name goes first.
         column: The column that holds the picture, text or window.
         home: Where the key is kept; `privet.core.home.home_folder()` unless another is given.
+        run: A session of the campaign's release, where there is one already.
+        show: Gets a sentence where records are unlike those that the release was learned from.
     """
     manifest, release = campaign.manifest, Runnable.from_card(campaign.card)
     asked = {label.name: label for label in manifest.labels}
     for_all = dict(_answer(asked, word) for word in labels)
-    run = session(campaign.graph)
+    run = open_release(campaign, home) if run is None else run
     name = campaign.link.campaign
-    noise = KeyedNoise(noise_key(name, home), manifest.release.graph, name)
+    key = noise_key(name, home)
+    noise = KeyedNoise(key, manifest.release.graph, name)
     records: list[Record] = []
     for encoded, columns, sources in _read(release.schema, files, list(asked), column):
+        if (unlike := drift(campaign.card, release.schema, encoded)) is not None:
+            show(unlike.text)
         z, x, _ = release.release(run, encoded, noise, ids=[""] * len(encoded))
         for k, source in enumerate(sources):
             words = int((x[k] != PAD).sum()) if None in manifest.expect.shape else None
             answers = _answers(columns, k, asked)
-            records.append(_pack(campaign, z[k, :words], {**for_all, **answers}, source))
+            told = told_labels({**for_all, **answers}, manifest.labels, key, name)
+            records.append(_pack(campaign, z[k, :words], told, source))
     if not records:
         raise PrivetError("There are no records in these files.")
     if len(records) > manifest.records_per_person:
@@ -100,7 +118,14 @@ def prepare(
 
 def _pack(campaign: Campaign, z: Array, labels: Labels, source: str) -> Record:
     manifest, submission = campaign.manifest, secrets.token_hex(16)
-    envelope = Envelope(campaign.link.campaign, manifest.release.card, submission, labels, z)
+    envelope = Envelope(
+        campaign.link.campaign,
+        manifest.release.card,
+        submission,
+        labels,
+        z,
+        manifest.consent_hash,
+    )
     check_envelope(manifest, campaign.link.campaign, submission, envelope)
     content = envelope.pack(manifest.expect)
     if manifest.sealing_key is not None:

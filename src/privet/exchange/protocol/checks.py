@@ -40,6 +40,10 @@ LARGEST_VALUE = 1e6
 PICTURE_STEPS = (1.0, 1 / 255, 1 / 256, 1 / 127.5, 1 / 128)
 # Fewer numbers than this are no picture.
 PICTURE_NUMBERS = 5
+# Fewest numbers of a channel whose values are counted, and how many different ones a channel of
+# bytes has.
+LEVEL_NUMBERS = 64
+LEVELS = (12, 256)
 # How pictures begin; long enough that a sealed record hardly ever does, which the two bytes of BMP
 # are not.
 PICTURE_FILES = (
@@ -67,6 +71,8 @@ def check_envelope(manifest: Manifest, campaign: str, submission: str, envelope:
         raise PrivetError("The record was made for another campaign or submission.")
     if envelope.release != manifest.release.card:
         raise PrivetError("The record was made by another release than the campaign's.")
+    if envelope.consent != manifest.consent_hash:
+        raise PrivetError("The record was not made with the consent that the campaign asks for.")
     check_labels(manifest, envelope.labels)
     check_record(manifest.expect, envelope.z)
 
@@ -140,6 +146,11 @@ def check_record(expect: ExpectedRecord, z: Array) -> None:
             f"All numbers are multiples of {step:.4g}, as in a raw picture: this was not made by "
             "the release."
         )
+    if (levels := pixel_levels(z.astype(np.float64), expect.step or 0.0)) is not None:
+        raise PrivetError(
+            f"The numbers take only {levels} different values, evenly apart, as the bytes of a "
+            "picture do: this was not made by the release."
+        )
     law, scale = expect.law, expect.scale
     if law and scale and noise_probability(law, values / scale) < FALSE_ALARM:
         raise PrivetError(
@@ -191,4 +202,52 @@ def picture_step(values: Array, grid: float = 0.0) -> float | None:
             off = np.abs(multiples - np.round(multiples))
             if np.abs(multiples).max() < 2**20 and np.all(off < 2e-3):
                 return step
+    return None
+
+
+def pixel_levels(z: Array, grid: float = 0.0) -> int | None:
+    """How many values the numbers of a record take, where they are evenly spaced and at most 256 in
+    every channel, as bytes are that were scaled and shifted; None where they are not.
+
+    A picture that was standardised channel by channel has steps that no list of usual ones has. Of
+    numbers that are not spaced evenly, twelve different ones lie on such a scale by chance once in
+    10**15. The steps of the release's own `grid` are finer.
+    """
+    counts: list[int] = []
+    for channels in _channels(z):
+        counts = []
+        for channel in channels:
+            levels = _levels(np.unique(channel), grid) if channel.size >= LEVEL_NUMBERS else None
+            if levels is None:
+                break
+            counts.append(levels)
+        else:
+            return max(counts)
+    return None
+
+
+def _channels(z: Array) -> list[list[Array]]:
+    """A record as one channel, and as three or four, where it may be a picture of so many."""
+    ways = [[z.ravel()]]
+    if z.ndim >= 2 and z.shape[0] <= 4:
+        ways.append([part.ravel() for part in z])
+    if z.ndim >= 2 and z.shape[-1] <= 4:
+        ways.append([z[..., k].ravel() for k in range(z.shape[-1])])
+    if z.ndim == 1 and z.size % 3 == 0:
+        ways += [list(z.reshape(3, -1)), list(z.reshape(-1, 3).T)]
+    return ways
+
+
+def _levels(values: Array, grid: float) -> int | None:
+    """How many steps apart different values lie, in order, where all are evenly spaced."""
+    if not LEVELS[0] <= len(values) <= LEVELS[1]:
+        return None
+    reach, least = float(values[-1] - values[0]), float(np.diff(values).min())
+    for part in (1, 2, 3):  # no two neighbouring bytes may occur
+        steps = round(reach * part / least)
+        if not 0 < steps < LEVELS[1] or reach / steps <= 16 * grid:
+            continue
+        places = (values - values[0]) * (steps / reach)
+        if np.all(np.abs(places - np.round(places)) < 0.02):
+            return len(values)
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -14,10 +15,17 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from privet.core.errors import PrivetError, first_line
+from privet.core.terminal import escaped
 
 Answer = TypeVar("Answer")
 
 TIMEOUT_SECONDS = 60.0
+# How long one answer may take in all, however slowly it comes.
+ANSWER_SECONDS = 1800.0
+# Most bytes of an answer, unpacked: of a message, and of a part of a release or a
+# page of records.
+MESSAGE_BYTES = 64 << 20
+PART_BYTES = 256 << 20
 # How often a request is sent where a collector asks to slow down.
 ATTEMPTS = 5
 # The same request may succeed later.
@@ -112,7 +120,10 @@ class Client:
             timeout=TIMEOUT_SECONDS,
             follow_redirects=False,
             transport=transport,
-            headers={"authorization": f"Bearer {token}"} if token else {},
+            headers={
+                "accept-encoding": "gzip",
+                **({"authorization": f"Bearer {token}"} if token else {}),
+            },
         )
 
     def __enter__(self) -> Client:
@@ -121,17 +132,21 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+    def request(
+        self, method: str, path: str, most: int = PART_BYTES, **options: Any
+    ) -> httpx.Response:
         """The answer, if it is a success; else Rejected with the collector's sentence, or Offline
         where trying later may help.
 
         Parameters:
             method, path: Of HTTP.
+            most: Most bytes that the answer may have, unpacked: no more are read.
             options: As of `httpx.Client.request`: content, json, headers, params.
         """
         for attempt in range(ATTEMPTS):
             try:
-                answer = self._http.request(method, path, **options)
+                with self._http.stream(method, path, **options) as stream:
+                    answer = _bounded(stream, most)
             except httpx.HTTPError as error:
                 raise Offline(
                     f"The collector {self._http.base_url} cannot be reached ({first_line(error)})."
@@ -147,7 +162,7 @@ class Client:
 
     def ask(self, kind: type[Answer], method: str, path: str, **options: Any) -> Answer:
         """The same with the answer read as a `kind`: one of the messages, or a list of them."""
-        answer = self.request(method, path, **options)
+        answer = self.request(method, path, MESSAGE_BYTES, **options)
         try:
             return TypeAdapter(kind).validate_json(answer.content)
         except ValidationError:
@@ -156,13 +171,41 @@ class Client:
             ) from None
 
 
+def _bounded(stream: httpx.Response, most: int) -> httpx.Response:
+    """An answer whose content is at most so long; PrivetError where there is more of it. A few
+    bytes can be packed so that they unpack to any number, so unpacking stops there too."""
+    long = PrivetError(f"The collector's answer is longer than {most >> 20} MB: it is not read.")
+    packed = stream.headers.get("content-encoding", "identity").strip().lower()
+    if packed not in ("identity", "gzip", ""):
+        raise PrivetError("The collector's answer is packed in a way that was not asked for.")
+    unpack = zlib.decompressobj(wbits=31) if packed == "gzip" else None
+    end, content = time.monotonic() + ANSWER_SECONDS, bytearray()
+    for chunk in stream.iter_raw() if not stream.is_closed else [stream.content]:
+        if unpack is None:
+            content += chunk
+        else:
+            try:
+                content += unpack.decompress(chunk, most + 1 - len(content))
+            except zlib.error:
+                raise PrivetError("The collector's answer cannot be unpacked.") from None
+        if len(content) > most:
+            raise long
+        if time.monotonic() > end:
+            raise Offline("The collector's answer takes too long.")
+    gone = ("content-encoding", "content-length", "transfer-encoding")
+    headers = [(name, value) for name, value in stream.headers.multi_items() if name not in gone]
+    return httpx.Response(
+        stream.status_code, headers=headers, content=bytes(content), request=stream.request
+    )
+
+
 # From an address and a token to a client; tests give their own.
 Connect = Callable[[str, str | None], Client]
 
 
 def _sentence(answer: httpx.Response) -> str:
     try:
-        return str(answer.json()["error"])[:300]
+        return escaped(str(answer.json()["error"])[:300])
     except (ValueError, KeyError, TypeError):
         return f"status {answer.status_code}."
 

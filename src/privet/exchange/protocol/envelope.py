@@ -45,6 +45,7 @@ class _Header(BaseModel):
     shape: Annotated[list[Annotated[int, Field(ge=1, le=2**24)]], Field(min_length=1, max_length=4)]
     dtype: Literal["float32"]
     labels: Labels
+    consent: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,8 @@ class Envelope:
         release: SHA-256 of the release's card.
         labels: The participant's answers; None for no answer.
         z: The released numbers.
+        consent: SHA-256 of what the participant agreed to, where the campaign has a text of its
+            own.
     """
 
     campaign: str
@@ -63,6 +66,7 @@ class Envelope:
     submission: str
     labels: Labels
     z: Array
+    consent: str | None = None
 
     def pack(self, expect: ExpectedRecord) -> bytes:
         named = {
@@ -72,6 +76,7 @@ class Envelope:
             "shape": list(self.z.shape),
             "dtype": "float32",
             "labels": self.labels,
+            **({} if self.consent is None else {"consent": self.consent}),
         }
         header = json.dumps(named, ensure_ascii=False, separators=(",", ":")).encode()
         header += b" " * (-(HEADER_START + len(header)) % HEADER_STEP)
@@ -102,7 +107,9 @@ def unpack(content: bytes) -> Envelope:
     if len(content) != end and (len(content) != padded(end) or any(content[end:])):
         raise PrivetError("The bytes of a released record do not fit its shape.")
     z = np.frombuffer(content[start:end], dtype="<f4").reshape(header.shape)
-    return Envelope(header.campaign, header.release, header.submission, header.labels, z)
+    return Envelope(
+        header.campaign, header.release, header.submission, header.labels, z, header.consent
+    )
 
 
 def padded(size: int) -> int:

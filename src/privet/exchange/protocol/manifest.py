@@ -29,6 +29,7 @@ from pydantic import (
 
 from privet.core.errors import PrivetError
 from privet.evidence.what_leaves import WhatLeaves
+from privet.exchange.protocol.asking import asked_for
 from privet.exchange.protocol.seal import is_signed
 
 ID = r"^[0-9a-f]{32}$"
@@ -57,12 +58,21 @@ class Label(_Frozen):
         question: How it is asked, in plain words.
         values: The answers to choose from; none for a number.
         required: Whether a record without an answer is refused.
+        epsilon: The participant's machine changes the answer at random before it leaves, so that
+            it is private to this degree (evidence/randomised_answers.py); None to send it as it is.
     """
 
     name: Name
     question: Annotated[str, StringConstraints(max_length=300)] = ""
     values: Annotated[list[Value], Field(max_length=100)] = []
     required: bool = False
+    epsilon: Annotated[float, Field(ge=0.1, le=10)] | None = None
+
+    @model_validator(mode="after")
+    def _can_be_changed(self) -> Label:
+        if self.epsilon is not None and len(self.values) < 2:
+            raise ValueError("only an answer that is chosen among values can be changed at random")
+        return self
 
 
 class ReleaseParts(_Frozen):
@@ -132,6 +142,11 @@ class Manifest(_Frozen):
         private, modality, method: From the card of the release.
         retention_days: After so many days a record is deleted.
         records_per_person: Most records that are taken from one person.
+        consent, consent_version: What participants agree to, and its version; every record names
+            the text by its SHA-256.
+        least_people: The owner gets nothing before so many people have taken part.
+        counts_epsilon: The owner gets no records at all, only counts of people with noise, as
+            private as this in all (evidence/private_counts.py); None for records.
         release: The files of the release.
         expect: What the release's records look like.
         sealing_key, signing_key: The owner's public keys.
@@ -155,6 +170,10 @@ class Manifest(_Frozen):
     method: Annotated[str, StringConstraints(max_length=64)]
     retention_days: Annotated[int, Field(ge=1, le=3650)]
     records_per_person: Annotated[int, Field(ge=1, le=1_000_000)]
+    consent: Annotated[str, StringConstraints(max_length=8000)] = ""
+    consent_version: Annotated[str, StringConstraints(max_length=32)] = ""
+    least_people: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    counts_epsilon: Annotated[float, Field(ge=0.01, le=100)] | None = None
     release: ReleaseParts
     expect: ExpectedRecord
     sealing_key: Key | None
@@ -162,7 +181,7 @@ class Manifest(_Frozen):
     created: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
     nonce: Annotated[str, StringConstraints(pattern=ID)]
 
-    @field_validator("title", "purpose", "who")
+    @field_validator("title", "purpose", "who", "consent", "consent_version")
     @classmethod
     def _printable(cls, text: str) -> str:
         if any(unicodedata.category(c) in ("Cc", "Cf", "Cs") and c not in "\n\u200d" for c in text):
@@ -178,9 +197,23 @@ class Manifest(_Frozen):
             raise ValueError("two labels have the same name")
         if asked := private_among(names, self.private):
             raise ValueError(f"'{asked}' is what the release hides, and must not be asked for")
-        if {"z", "person", "submission", "received"} & set(names):
-            raise ValueError("a label must not be called z, person, submission or received")
+        if near := asked_for(self.labels, self.private):
+            raise ValueError(
+                f"'{near.label}' asks for '{near.attribute}', which the release hides and which "
+                "must not be asked for"
+            )
+        if {"z", "person", "submission", "received", "consent"} & set(names):
+            raise ValueError(
+                "a label must not be called z, person, submission, received or consent"
+            )
+        if self.counts_epsilon is not None and self.mode != "open":
+            raise ValueError("a server can only count records that it can read: an open campaign")
         return self
+
+    @property
+    def consent_hash(self) -> str | None:
+        """What a record names the consent by; None where the campaign has no text of its own."""
+        return hashlib.sha256(self.consent.encode()).hexdigest() if self.consent else None
 
     @property
     def leaves(self) -> WhatLeaves:

@@ -8,7 +8,7 @@ in JSON, the bytes that the participant sent.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import IO, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -17,6 +17,9 @@ from privet.exchange.protocol.manifest import ID, MAX_BYTES, SHA256
 
 CampaignID = Annotated[str, StringConstraints(pattern=ID)]
 SubmissionID = Annotated[str, StringConstraints(pattern=ID)]
+# Of the answer to a withdrawal: the SHA-256 of the bytes that are deleted.
+WITHDRAWN_HEADER = "privet-withdrawn"
+
 Secret = Annotated[str, StringConstraints(pattern=SHA256)]
 
 
@@ -63,18 +66,21 @@ class Summary(BaseModel):
 
 
 class Figures(Summary):
-    """A campaign with its counts: records, people and bytes that are stored, records by day, and
-    records that are gone by reason."""
+    """A campaign with its counts: records, people and bytes that are stored, records by day,
+    records that are gone by reason, and records that the collector has lost; or why they are
+    withheld."""
 
-    records: int
-    people: int
-    bytes: int
-    by_day: dict[str, int]
-    gone: dict[str, int]
+    records: int = 0
+    people: int = 0
+    bytes: int = 0
+    by_day: dict[str, int] = {}
+    gone: dict[str, int] = {}
+    lost: int = 0
+    withheld: str = ""
 
 
 class ReceiptAnswer(BaseModel):
-    """A record that is stored, the SHA-256 of its bytes, and when it came."""
+    """A record that is stored, the SHA-256 of its bytes, and the day on which it came."""
 
     campaign: str
     submission: str
@@ -88,7 +94,7 @@ class NewTokens(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    scope: Literal["owner", "invite"]
+    scope: Literal["owner", "auditor", "invite"]
     count: Annotated[int, Field(ge=1, le=1000)] = 1
     days: Annotated[int, Field(ge=1, le=3650)] | None = None
 
@@ -134,7 +140,7 @@ class FrameHeader(BaseModel):
         id: The submission's name.
         person: The same for all records of a person in this campaign.
         sha256: Of the bytes that were sent.
-        received: When they came.
+        received: The day on which they came.
         size: How many bytes follow.
         damaged: Whether the bytes that follow are not those that were sent.
     """
@@ -167,3 +173,23 @@ def read_frames(content: bytes) -> Iterator[tuple[FrameHeader, bytes]]:
             yield header, content[start:end]
     except ValueError:
         raise PrivetError("What the collector sent is cut off: export again.") from None
+
+
+# Most bytes of a frame's header: far more than any has.
+MAX_FRAME_HEADER = 64 * 1024
+
+
+def read_frame_file(file: IO[bytes]) -> Iterator[tuple[FrameHeader, bytes]]:
+    """The same of a file, one frame at a time."""
+    try:
+        while start := file.read(4):
+            length = int.from_bytes(start, "little")
+            if len(start) < 4 or length > MAX_FRAME_HEADER:
+                raise ValueError("no frame")
+            header = FrameHeader.model_validate_json(file.read(length))
+            content = file.read(header.size)
+            if len(content) < header.size:
+                raise ValueError("cut off")
+            yield header, content
+    except ValueError:
+        raise PrivetError("The file of records is cut off, or is none: fetch it again.") from None
