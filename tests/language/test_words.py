@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -371,6 +372,19 @@ def test_private_texts_are_written_without_their_labels(
     ]
     page = (stats / "words.html").read_text()
     assert "epsilon 10" in page and "<script" not in page and page.count("<svg") >= 4
+
+
+def test_texts_in_a_csv_are_found_by_their_sentences(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    texts = pq.read_table(files[0]).to_pandas().rename(columns={"text": "said"})
+    texts.assign(city=["Paris", "London"] * 120).to_csv(tmp_path / "a.csv", index=False)
+    given = ("words", tmp_path / "a.csv", "--vectors", files[1], "--epsilon", 10)
+    code, said = _run(*given, "--device", "cpu", "--out", tmp_path / "p.csv", "--keep", "city")
+    assert code == 0, said
+    private = pd.read_csv(tmp_path / "p.csv")
+    assert list(private) == ["said", "city"] and len(private) == 240
+    assert not private["said"].equals(texts["said"])
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -17,6 +18,9 @@ import pytest
 from privet.evidence.figures import Audit, CertifiedGroup, ClassScore, Finding
 from privet.evidence.sentences import table
 from privet.exchange.participant import sentences
+from privet.exchange.participant.claims import Claim
+from privet.exchange.participant.ledger import Account, bounds
+from privet.exchange.participant.ledger_lines import known
 from privet.reporting import sentences as words
 
 ROOT = Path(__file__).parents[2]
@@ -24,12 +28,12 @@ NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="JavaScript is run by node, which is not here")
 
 ASK = """
-import { about, hidden, howMany, say, spoken } from "./words.js";
+import { hidden, howMany, known, say, spoken } from "./words.js";
 import { readFileSync } from "node:fs";
 const asked = JSON.parse(readFileSync(0, "utf-8"));
 const heard = asked.map(([name, ...given]) => {
   try {
-    return { hidden, howMany, say, spoken }[name](...given);
+    return { hidden, howMany, known, say, spoken }[name](...given);
   } catch (error) {
     return `refused: ${error.message}`;
   }
@@ -127,6 +131,50 @@ def test_the_page_says_what_python_says(page: Path, name: str) -> None:
         "raw record it", "raw records the best"
     )
     assert in_browser == in_python
+
+
+CLAIMS = [
+    Claim("owner"),
+    Claim("changed"),
+    Claim("stranger", "Ada", "0123"),
+    Claim("unbound", "Ada", "0123"),
+    Claim("checked", "Ada", "0123"),
+]
+
+
+@pytest.mark.parametrize("who", CLAIMS, ids=lambda who: str(who.kind))
+def test_both_say_who_claims_it_and_certified_only_where_it_was_checked(
+    page: Path, who: Claim
+) -> None:
+    audit, five = AUDITS["worst group"], replace(example.certificates()[0], records=5)
+    audit = replace(audit, certificates=(*audit.certificates, five))
+    document, given = json.loads(audit.to_json()), vars(who)
+    account = Account(
+        campaign="0" * 32,
+        server="",
+        title="",
+        who="",
+        owner="",
+        private=["beard"],
+        bounds=bounds(audit, ["beard"]),
+        claim=who.kind,
+        auditor=who.name,
+        key=who.key,
+    )
+    in_page = {"bounds": [b.model_dump() for b in account.bounds], "claim": given}
+    heard, often, *sent = ask(
+        page,
+        ["hidden", document, "beard", given],
+        ["howMany", 5, document, ["beard"], given],
+        *(["known", in_page, "beard", count] for count in (1, 2, 6)),
+    )
+    in_python = sentences.hidden(audit, "beard", who)
+    text = f"{heard['found']} {heard['proof']}"
+    assert text.replace("raw record it", "raw records the best") == in_python
+    assert often == sentences.how_many(5, audit, ["beard"], who)
+    assert sent == [known(account, "beard", count) for count in (1, 2, 6)]
+    claims = re.sub("(not|nothing is) certified", "", f"{text} {often} {' '.join(sent)}")
+    assert ("ertif" in claims) == (who.kind == "checked")
 
 
 def test_without_an_audit_nothing_is_claimed(page: Path) -> None:

@@ -486,6 +486,7 @@ class Audit:
         checks: What is wrong with the data, in plain sentences: to be read before any figure.
         looks: How often *test* of this data had been looked at before, where that is known.
         signature: Who signed it, where somebody did.
+        goals: By private attribute, what attackers should not exceed, where that was stated.
     """
 
     release: dict[str, Any]
@@ -505,10 +506,13 @@ class Audit:
     checks: tuple[str, ...] = ()
     looks: int | None = None
     signature: Signature | None = None
+    goals: dict[str, float] = field(default_factory=dict)
 
     # For notebooks; reporting/notebook.py has them, since this room knows numbers only.
     to_frame: ClassVar[Callable[[Audit], Any]]
     _repr_html_: ClassVar[Callable[[Audit], str]]
+    # Of each private attribute, in a word and a sentence (verdict.py).
+    verdicts: ClassVar[tuple[Any, ...]]
 
     def reading(self, attribute: str) -> Reading:
         return next(r for r in (*self.readings, *self.undeclared) if r.attribute == attribute)

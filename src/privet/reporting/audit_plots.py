@@ -1,14 +1,14 @@
 """The plots of an audit: one figure on a line, privacy against utility, groups of people, records.
 
-In a plot of privacy against utility *right is more private* and *up is more useful*, so the best
-corner is the top right one.
+In a plot of privacy against utility what attackers read grows to the right and what tasks reach
+upwards, so the best corner is the top left one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from markupsafe import Markup
@@ -150,9 +150,9 @@ def privacy_plane(
         )
     ]
     leaks, uses = zip(*figures, strict=True)
-    x = score_axis(leaks, bounds, titles[0], "private", "more private \u2192")
+    x = score_axis(leaks, bounds, titles[0], "private", "\u2190 more private")
     y = score_axis(uses, (), titles[1], "utility", "\u2191 more useful")
-    plot = Plot(replace(x, reverse=True), y, *size)
+    plot = Plot(x, y, *size)
     leak, use = leaks[0].chance, uses[0].chance
     plot.bar("beyond private", (x.low, leak), (y.low, y.high))
     plot.bar("beyond utility", (x.low, x.high), (y.low, use))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from privet.evidence.certificate.values import Certification
 from privet.evidence.certified_sentences import bound_sentence, guessed, seen, sure
 from privet.evidence.figures import Audit, Certified, CertifiedGroup, Figure, Reading
-from privet.evidence.formatting import amount, listed, measured, percent, times_in_100
+from privet.evidence.formatting import amount, listed, measured, percent
 from privet.evidence.sentences import say
 
 __all__ = ["bound_sentence", "seen", "sure"]
@@ -98,16 +98,6 @@ def found_in(reading: Reading | None, group: CertifiedGroup) -> Figure | None:
     groups = reading.groups if reading else ()
     scores = [g.score for g in groups if (g.by, g.value) == (group.by, group.value)]
     return next(filter(measured, scores), None)
-
-
-def large(one: Certified, certificates: Sequence[Certified]) -> tuple[str, str]:
-    """The number to set large, and what it is: the bound in the worst certified group, else the
-    bound; rounded up."""
-    groups = all_groups([one, *variants(certificates, one.attribute)])
-    bounds = [group.bound for group in groups if group.bound is not None]
-    most = max([one.bound or 1.0, *bounds])
-    is_group = most > (one.bound or 1.0)
-    return times_in_100(most, "up"), say("large_group" if is_group else "large_bound")
 
 
 def prior_sentence(one: Certified) -> str:

@@ -6,6 +6,7 @@ import re
 import unicodedata
 
 from privet.evidence.figures import Audit
+from privet.evidence.verdict import verdicts
 from privet.reporting.page import jinja
 from privet.reporting.sentences import records
 from privet.reporting.signers import said_by
@@ -19,7 +20,7 @@ def summary(audit: Audit) -> str:
     the audit does not show."""
     page = jinja().get_template("report.md")
     by = said_by(audit, "whoever ran this audit")
-    made = page.render(audit=audit, noun=records(audit), text=text, by=by)
+    made = page.render(audit=audit, noun=records(audit), text=text, by=by, judged=verdicts(audit))
     return re.sub(r"\n{3,}", "\n\n", made).strip() + "\n"
 
 

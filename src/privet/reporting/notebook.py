@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from privet.evidence.figures import Audit, Finding, Reading
+from privet.evidence.verdict import overall, verdicts
 from privet.reporting.certificate import headline
 from privet.reporting.sentences import records, sentence
 
@@ -51,7 +52,7 @@ def _row(reading: Reading, finding: Finding) -> dict[str, Any]:
 
 
 def audit_html(audit: Audit) -> str:
-    """The audit at a glance: the checks of the data first, then a sentence for each attribute."""
+    """The audit at a glance: the verdict, the checks of the data, a sentence for each attribute."""
     noun = records(audit)
     checks = "".join(f"<li>{escape(check)}</li>" for check in audit.checks)
     rows = "".join(
@@ -61,6 +62,8 @@ def audit_html(audit: Audit) -> str:
     method = escape(str(audit.release.get("title") or audit.release.get("method") or "a release"))
     name = escape(str(audit.data.get("name") or "unnamed data"))
     head = f"<b>{method} on {name}</b>, attacked by the battery {escape(audit.battery)}"
+    said = "".join(f"<li>{escape(one.sentence)}</li>" for one in verdicts(audit))
+    head += f"<p><b>{overall(verdicts(audit)).capitalize()}</b></p><ul>{said}</ul>" if said else ""
     look_first = f"<p><b>Look at the data first:</b></p><ul>{checks}</ul>" if checks else ""
     return f"<div>{head}{look_first}<table>{rows}</table></div>"
 
@@ -79,4 +82,5 @@ def _cells(audit: Audit, noun: str) -> Iterator[tuple[str, str, str, str]]:
 
 # Here and not in evidence, which knows numbers only.
 Audit.to_frame = audit_frame
+Audit.verdicts = property(verdicts)  # type: ignore[assignment]
 Audit._repr_html_ = audit_html

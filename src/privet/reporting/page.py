@@ -3,8 +3,9 @@ and paper."""
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -18,11 +19,14 @@ from privet.reporting import (
     audit_plots,
     certificate,
     certificate_plots,
+    certificate_screen,
+    first_screen,
     measures,
     sections,
     sentences,
 )
 from privet.reporting.audit_plots import Alternative, alternatives
+from privet.reporting.figure_axis import figure_axis
 from privet.reporting.signers import said_by
 
 # Pictures of one private attribute against one task; beyond these the tables serve better.
@@ -32,19 +36,34 @@ MOST_PANELS = 8
 _PNG = re.compile(r"iVBORw0KGgo[A-Za-z0-9+/]+={0,2}")
 
 
+# PNG files by what they show: before, after, ...
+Pictures = Mapping[str, Sequence[bytes]]
+
+
 def report(
-    audit: Audit, path: str | Path, compare: Sequence[Audit] = (), pages: Sequence[str] = ()
+    audit: Audit,
+    path: str | Path,
+    compare: Sequence[Audit] = (),
+    pages: Sequence[str] = (),
+    pictures: Pictures | None = None,
 ) -> None:
     """Write the report on `audit` to `path`: one HTML file that needs nothing else.
 
     Audits in `compare` join its picture; `pages` are the reports on those, in the same order.
+    `pictures` shows records before and after, where what leaves is a picture.
     """
-    write_text(Path(path), render(audit, compare, pages))
+    write_text(Path(path), render(audit, compare, pages, pictures))
 
 
-def render(audit: Audit, compare: Sequence[Audit] = (), pages: Sequence[str] = ()) -> str:
+def render(
+    audit: Audit,
+    compare: Sequence[Audit] = (),
+    pages: Sequence[str] = (),
+    pictures: Pictures | None = None,
+) -> str:
     """The report on `audit`; audits in `compare` (other methods or budgets on the same data) join
-    its picture, and where they have `pages` of their own, in the same order, these are linked."""
+    its picture, and where they have `pages` of their own, in the same order, these are linked.
+    `pictures` are PNG files by what they show, as many of each."""
     declared = audit.release.get("private") or [r.attribute for r in audit.private]
     panels = _panels(audit, compare)
     page = jinja().get_template("report.html")
@@ -60,6 +79,8 @@ def render(audit: Audit, compare: Sequence[Audit] = (), pages: Sequence[str] = (
         compare=compare,
         pages={str(number): page for number, page in enumerate(pages, 1)},
         examples=_examples(audit.rebuilt),
+        drawn=_drawn(pictures or {}),
+        judged=first_screen.attributes(audit),
         games=sentences.in_game(audit),
         undeclared=sections.ranked(audit),
         certificates=audit.certificates,
@@ -75,6 +96,7 @@ def render_certificate(certification: Certification) -> str:
     steps = certification.curve
     drawn = [n for n in hidden if any(step.bounds.get(n) is not None for step in steps)]
     page = jinja().get_template("certificate.html")
+    by = said_by(certification, "whoever ran this certification")
     return page.render(
         certification=certification,
         certificates=certification.certificates,
@@ -84,7 +106,8 @@ def render_certificate(certification: Certification) -> str:
         hidden=hidden,
         target=certificate.target_sentence(certification),
         panels=drawn[:MOST_PANELS],
-        by=said_by(certification, "whoever ran this certification"),
+        by=by,
+        judged=certificate_screen.judged(certification, by),
     )
 
 
@@ -108,6 +131,8 @@ def jinja() -> Environment:
         plots=audit_plots,
         certificate=certificate,
         certificate_plots=certificate_plots,
+        first=first_screen,
+        figure_axis=figure_axis,
     )
     return pages
 
@@ -134,6 +159,15 @@ def _rows(audit: Audit, compare: Sequence[Audit]) -> list[tuple[str, Alternative
         raw = next((one.private for one in shown if one.kind == "raw"), None)
         rows += [(reading.attribute, one, raw) for one in shown if one.kind != "raw"]
     return rows
+
+
+def _drawn(pictures: Pictures) -> list[list[tuple[str, str]]]:
+    """For every record, its pictures in base64 with what they show."""
+    rows = [
+        [(words, base64.b64encode(file).decode()) for file in files]
+        for words, files in pictures.items()
+    ]
+    return [list(one) for one in zip(*rows, strict=True)]
 
 
 def _examples(rebuilt: Sequence[Rebuilt]) -> list[tuple[str, list[tuple[str, str]], bool]]:

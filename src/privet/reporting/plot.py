@@ -99,7 +99,7 @@ class Axis:
     Parameters:
         low, high: The ends; values beyond are drawn at the edge.
         title, hint: What the axis shows, and below it which way is better; `css` is their class.
-        reverse: Whether small values are on the right.
+        reverse: Whether small values are on top or on the right; of figures, never across.
         scale: `math.log` for a logarithmic axis.
         factor: What a value is multiplied with when it is written: 100 for per cent.
         ticks: Where numbers stand, as far as they do not touch; None: at round numbers.
@@ -227,7 +227,12 @@ class Plot:
         self.text(2, 14, self.y.title, f"axis {self.y.css}")
         self.text(2, 33, self.y.hint, f"way {self.y.css}")
         self.text(right, bottom + 37, self.x.title, f"axis {self.x.css}", "end")
-        self.text(right, bottom + 56, self.x.hint, f"way {self.x.css}", "end")
+        # A hint to the left stands on the left, and below the title where both do not fit.
+        letters = LETTER * FONT * (len(self.x.hint) + len(self.x.title) + 4)
+        beside = self.x.hint.startswith("\u2190")
+        end, anchor = (left, "start") if beside else (right, "end")
+        base = bottom + (37 if beside and letters < right - left else 56)
+        self.text(end, base, self.x.hint, f"way {self.x.css}", anchor)
 
     def level(
         self, css: str, *, x: float | None = None, y: float | None = None, name: str = ""

@@ -112,7 +112,7 @@ def page(cards: Sequence[Mapping[str, Any]]) -> str:
 
 
 def tradeoff(releases: Sequence[Sanitizer], private: str, task: str) -> Markup:
-    """The provider's privacy model across (right is more private), its service up; one line per
+    """The provider's privacy model across (left is more private), its service up; one line per
     variant, a point per alpha."""
     lines: Lines = {}
     raw: list[Point] = []
@@ -139,7 +139,7 @@ def tradeoff(releases: Sequence[Sanitizer], private: str, task: str) -> Markup:
         return Markup("")
     points = [raw[-1], *(point for line in lines.values() for point in line)]
     title = f"Privacy model on {private}: balanced accuracy, %"
-    x = _axis([p.x for p in points], title, "private", "more private \u2192", reverse=True)
+    x = _axis([p.x for p in points], title, "private", "\u2190 more private")
     plot = _lines(x, _axis([p.y for p in points], f"Service for {task}: {measure}"), lines)
     plot.point("point raw", raw[-1].x, raw[-1].y, raw[-1].title, 5)
     return plot.svg("; ".join(point.title for point in points))
@@ -208,13 +208,11 @@ def _over_alpha(rows: Sequence[tuple[Sanitizer, float, float]], title: str) -> M
     return plot.svg("; ".join([*points, f"raw records: {percent(raw)} %"]))
 
 
-def _axis(
-    values: Sequence[float], title: str, css: str = "utility", hint: str = "", reverse: bool = False
-) -> Axis:
+def _axis(values: Sequence[float], title: str, css: str = "utility", hint: str = "") -> Axis:
     """In per cent around the values, at least a tenth wide."""
     low, high = min(values) - 0.02, max(values) + 0.02
     room = max(0.1 - (high - low), 0) / 2
-    return Axis(low - room, high + room, title, css, hint, reverse, factor=100)
+    return Axis(low - room, high + room, title, css, hint, factor=100)
 
 
 def _lines(x: Axis, y: Axis, lines: Lines) -> Plot:

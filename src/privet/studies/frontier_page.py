@@ -18,7 +18,10 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from privet.evidence.figures import Figure
-from privet.evidence.formatting import listed
+from privet.evidence.formatting import between, listed, percent
+from privet.evidence.sentences import say
+from privet.evidence.verdict import Word, default_goal, judge
+from privet.reporting.figure_axis import Scale
 from privet.reporting.page import jinja
 from privet.studies import frontier_plots
 from privet.studies.collaborative_page import cards_by_page
@@ -39,11 +42,22 @@ from privet.studies.study import Published, Question, Study
 MOST_PANELS = 12
 
 
+class Answer(NamedTuple):
+    """What a comparison says first: the best word of its releases, a sentence, the goal's origin
+    in a sentence, and the axis of the release that is named."""
+
+    word: Word
+    said: str
+    goal: str
+    scale: Scale
+
+
 class Panel(NamedTuple):
     """One picture: a private attribute against a task.
 
     Per variant, `volumes` has how it looks, how many budgets, its share of the plane, and the share
-    by what is certified; `whole` and `raw` are the shares of all releases and of raw data.
+    by what is certified; `whole` and `raw` are the shares of all releases and of raw data; `answer`
+    is which release to take.
     """
 
     private: str
@@ -52,6 +66,7 @@ class Panel(NamedTuple):
     volumes: list[tuple[Style, int, float, float | None]]
     whole: float
     raw: float | None
+    answer: Answer
 
 
 class PaperFigure(NamedTuple):
@@ -156,8 +171,37 @@ def _panels(question: Question, rows: Sequence[Row], styles: Styles) -> list[Pan
                 volumes.append((style, len(of_method), volume(of_method), share))
         if released:
             of_raw = volume(raw) if raw else None
-            panels.append(Panel(private, utility, shown, volumes, volume(released), of_raw))
+            said = answer(released, raw[0].leak if raw else None)
+            panels.append(Panel(private, utility, shown, volumes, volume(released), of_raw, said))
     return panels[:MOST_PANELS]
+
+
+def answer(released: Sequence[Group], raw: Figure | None) -> Answer:
+    """Which release to take: the most useful of those that hold the attribute, else the one that
+    comes nearest."""
+    chance = released[0].leak.chance
+    goal = default_goal(chance, raw)
+    words = {id(g): judge(g.leak, goal.share, g.certified) for g in released}
+    held = [group for group in released if words[id(group)] == "held"]
+    best = (
+        max(held, key=lambda g: g.use.value) if held else min(released, key=lambda g: g.leak.high)
+    )
+    is_number = "variance" in best.leak.measure
+    fields = {
+        "private": best.private,
+        "all": f"{len(released):,}",
+        "goal": f"{100 * goal.share:.3g}",
+        "measure": "of variance explained" if is_number else "balanced accuracy",
+        "name": best.cell.variant,
+        "leak": percent(best.leak.value),
+        "leak_between": between(best.leak),
+    }
+    if held:
+        fields |= {"held": f"{len(held):,}", "utility": best.utility}
+        fields |= {"use": percent(best.use.value), "use_between": between(best.use)}
+    said = say("frontier_best" if held else "frontier_none", **fields)
+    scale = Scale(best.leak, chance, raw, goal.share, best.certified, "private", fields["measure"])
+    return Answer(words[id(best)], f"{said}.", f"{goal.sentence}.", scale)
 
 
 def mean_score(rows: Iterable[Row], attribute: str) -> Figure | None:

@@ -20,7 +20,9 @@ from privet.studies.results_table import Row
 from privet.studies.study import Question
 
 # Points that can carry their budget in the picture; of more, those on the front carry their name.
-MOST_NAMES = 40
+MOST_NAMES = 12
+# Of the front of more points, so many carry their name.
+MOST_OF_FRONT = 5
 # Methods whose curves are drawn: beyond that the pictures say less than the tables.
 MOST_METHODS = 3
 # Budgets further apart than this factor stand on a logarithmic axis.
@@ -69,16 +71,17 @@ def plane(
     plot = privacy_plane(names, figures, is_number, (width, height), bounds)
     _staircase(plot, [groups[i].point for i in front], groups[0].use.chance)
     few = len(groups) <= MOST_NAMES
+    step = max(1, math.ceil(len(front) / MOST_OF_FRONT))
+    named = {*front[::step], *(i for i, group in enumerate(groups) if group.cell.is_raw)}
     for number, group in enumerate(groups):
         cell, at = group.cell, group.point
         style = styles.get(cell.label)
         colour = "raw" if style is None else style.colour
         with plot.group(css=colour):
             _intervals(plot, group)
-        if few or number in front:
-            name = (
-                f"{cell.budget:g}" if few and cell.budget is not None else shorten(cell.label, 18)
-            )
+        if few or number in named:
+            budget = "" if cell.budget is None else f"{cell.budget:g}"
+            name = budget if few and budget else f"{shorten(cell.label, 18)} {budget}".strip()
             plot.name(*at, name, colour)
         with plot.spot(*at, _tip(group), f"#c-{cell.key[:16]}"):
             outline = shape(0, 5.5) if style is None else shape(style.number, 6.2)

@@ -21,6 +21,7 @@ from privet.core.errors import PrivetError
 from privet.core.files import write_text
 from privet.data.dataset import Array, Dataset
 from privet.data.schema import ImageSchema
+from privet.data.schema_file import Layout
 from privet.data.sources import load
 from privet.nets.mask import Keep
 from privet.release.release import Release
@@ -96,7 +97,9 @@ def page(releases: Mapping[str, Release], data: Dataset) -> str:
     return template.render(panels=panels, originals=shown, data_name=data.name, pictured=pictured)
 
 
-def write(out: Path, folders: Sequence[Path], spec: str, schema: Path | None = None) -> None:
+def write(
+    out: Path, folders: Sequence[Path], spec: str, schema: Path | Layout | None = None
+) -> None:
     """The page of release folders, named by their tasks."""
     releases: dict[str, Release] = {}
     for folder in folders:

@@ -58,6 +58,7 @@ def render(audit: LanguageAudit) -> str:
             groups=list(groups),
             colour=lambda model: COLOURS[_regularizer(model)],
             with_interval=with_interval,
+            by_chance=f"{BY_CHANCE:.2f}",
         )
     )
 
@@ -92,7 +93,9 @@ def _perplexity(models: Sequence[ModelFindings]) -> Markup:
         if model.exposure is not None:
             line = lines.setdefault(_regularizer(model), Line(_regularizer(model), [], named=True))
             line.points.append(_point(model.name, model.perplexity.value, model.exposure))
-    return chart(list(lines.values()), "perplexity", "exposure, bits", chance=BY_CHANCE)
+    better = ("\u2190 predicts better", "\u2193 remembers less")
+    named = list(lines.values())
+    return chart(named, "perplexity", "exposure, bits", chance=BY_CHANCE, better=better)
 
 
 def _repeats(models: Sequence[ModelFindings]) -> Markup:
@@ -100,7 +103,9 @@ def _repeats(models: Sequence[ModelFindings]) -> Markup:
         return [_point(model.name, repeats, one) for repeats, one in model.by_repeats.items()]
 
     title = "exposure, bits"
-    return chart(_lines(models, points), "times planted", title, counts=True, chance=BY_CHANCE)
+    better = ("", "\u2193 remembers less")
+    lines = _lines(models, points)
+    return chart(lines, "times planted", title, counts=True, chance=BY_CHANCE, better=better)
 
 
 def _tab(models: Sequence[ModelFindings]) -> Markup:
@@ -111,7 +116,8 @@ def _tab(models: Sequence[ModelFindings]) -> Markup:
     chances = [(k, one.chance) for k, one in zip(models[0].tries, models[0].tab, strict=False)]
     reference = [Point(k, chance, f"reference, {k}: {100 * chance:.3g}") for k, chance in chances]
     lines = [*_lines(models, points), Line("reference", reference)]
-    return chart(lines, "tries", "words finished, %", counts=True, factor=100)
+    better = ("", "\u2193 gives less away")
+    return chart(lines, "tries", "words finished, %", counts=True, factor=100, better=better)
 
 
 def counts_scale(value: float) -> float:
@@ -127,17 +133,20 @@ def chart(
     counts: bool = False,
     factor: float = 1.0,
     chance: float = 0.0,
+    better: tuple[str, str] = ("", ""),
 ) -> Markup:
-    """Lines with their intervals; `counts` across are drawn on a logarithmic axis."""
+    """Lines with their intervals; `counts` across are drawn on a logarithmic axis; `better` says
+    for both axes which way is."""
     lines = [line for line in lines if line.points]
     points = [point for line in lines for point in line.points]
     if not points:
         return Markup("")
     places = sorted({point.x for point in points})
     ticks, scale = (places, counts_scale) if counts else (None, float)
-    x = Axis(places[0], places[-1], across, scale=scale, ticks=ticks)
+    x = Axis(places[0], places[-1], across, hint=better[0], scale=scale, ticks=ticks)
     most = max([chance, *(max(point.y, point.high or 0.0) for point in points)])
-    plot = Plot(x, Axis(0, most or 1.0, up, factor=factor), 440, 340)
+    y = Axis(0, most or 1.0, up, hint=better[1], factor=factor)
+    plot = Plot(x, y, 440, 340)
     plot.axes(5)
     if chance:
         plot.level("chance", y=chance)

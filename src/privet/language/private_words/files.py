@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 
 from privet.auditing.audit import audit
@@ -85,9 +86,10 @@ def private_words(
     on each result.
 
     Parameters:
-        texts, vectors: Parquet files of texts, and of words with their vectors.
+        texts, vectors: A table with a column of texts, and a parquet file of words with their
+            vectors.
         epsilons: One to privatize with; one or more to attack.
-        out: Parquet file for the private texts.
+        out: Parquet or CSV file for the private texts.
         audit_folder, attack, schema: Where results of attacks go, what is attacked, and a TOML file
             that describes the columns.
         options: Further arguments of `words_to`.
@@ -132,8 +134,8 @@ def words_to(
     """Write the texts of a file with private words; the epsilon that was used, and what it does.
 
     Parameters:
-        out, texts, vectors: Parquet files: of private texts, of texts, and of words with their
-            vectors.
+        out, texts, vectors: Files of private texts (parquet or CSV), of texts (any table), and of
+            words with their vectors (parquet).
         epsilon, target: How little noise, or a target such as "stay=0.3" for which an epsilon is
             suggested.
         column, keep: The column of texts, and others that are written beside the private texts.
@@ -150,8 +152,8 @@ def words_to(
         read_target(target, draws)
     check_epsilon(START if epsilon is None else epsilon)
     refuse_if(
-        out.suffix != ".parquet",
-        f"The private texts are written as parquet: --out {out.with_suffix('.parquet')}.",
+        out.suffix not in (".parquet", ".csv"),
+        f"The private texts are written as .parquet or .csv: --out {out.with_suffix('.parquet')}.",
     )
     table, name, lines = read_texts(texts, column)
     absent = set(keep) - (set(table.schema.names) - {name})
@@ -323,4 +325,7 @@ def _write_statistics(folder: Path, statistics: WordStatistics, name: str) -> No
 
 def _write_table(path: Path, table: Any) -> None:
     with replacing(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+        if path.suffix == ".csv":
+            pyarrow.csv.write_csv(table, temporary)
+        else:
+            pq.write_table(table, temporary, compression="zstd")

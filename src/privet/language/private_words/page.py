@@ -13,6 +13,8 @@ from markupsafe import Markup
 from privet.data.dataset import Array
 from privet.evidence.figures import Figure
 from privet.evidence.formatting import percent, times_in_100
+from privet.evidence.sentences import say
+from privet.evidence.verdict import Word, default_goal, judge
 from privet.language.private_words.attacks import EpsilonFigures
 from privet.language.private_words.statistics import WordStatistics
 from privet.reporting.page import jinja
@@ -83,13 +85,23 @@ def curve_page(points: Sequence[EpsilonFigures], raw: Mapping[str, Figure], name
     }
     recovered = {one: _at(points, "recovered", one) for one in points[0].recovered}
     planes = {
-        "Balanced accuracy of the strongest model on private texts": _plane(
-            _lines(read), "Balanced accuracy, %"
+        "What is read from private texts, by epsilon": _plane(
+            _lines(read), "Balanced accuracy, %: private low, tasks high"
         ),
         "Words that a decoder recovers": _plane(_lines(recovered), "Share of words recovered, %"),
     }
     return _page(
         name=name,
+        verdicts=[
+            epsilon_verdict(point, one, raw) for one in points[0].private for point in points
+        ],
+        tasks=[(f"{point.epsilon:g}", point.utility.items()) for point in points],
+        goals=list(
+            dict.fromkeys(
+                default_goal(figure.chance, raw.get(name)).sentence
+                for name, figure in points[0].private.items()
+            )
+        ),
         planes=list(planes.items()),
         points=[
             (what, [(f"{epsilon:g}", figure) for epsilon, figure in figures.items()])
@@ -99,8 +111,30 @@ def curve_page(points: Sequence[EpsilonFigures], raw: Mapping[str, Figure], name
     )
 
 
+def epsilon_verdict(
+    point: EpsilonFigures, attribute: str, raw: Mapping[str, Figure]
+) -> tuple[Word, str]:
+    """What one epsilon does for one private attribute, in a word and a sentence."""
+    figure = point.private[attribute]
+    goal = default_goal(figure.chance, raw.get(attribute))
+    word = judge(figure, goal.share)
+    if word == "not measured":
+        return word, f"At epsilon {point.epsilon:g}, {attribute} was not measured."
+    said = say(
+        "words_verdict",
+        epsilon=f"{point.epsilon:g}",
+        attribute=attribute,
+        word=word,
+        low=percent(figure.low, "down"),
+        high=percent(figure.high, "up"),
+        goal=f"{100 * goal.share:.3g}",
+    )
+    return word, f"{said}."
+
+
 def _page(**values: Any) -> str:
-    values = {"epsilon": None, "planes": (), "points": (), **values}
+    empty = ("planes", "points", "verdicts", "tasks", "goals")
+    values = {"epsilon": None, **dict.fromkeys(empty, ()), **values}
     page = jinja().get_template("private_words.html")
     return page.render(means=MEANS, means_not=MEANS_NOT, **values)
 
@@ -141,6 +175,13 @@ def _bars(values: Array, weights: Array, top: float, write: Callable[[float], st
 
 def _plane(
     lines: Mapping[str, Sequence[Point]], title: str, epsilon: float | None = None
+) -> tuple[Markup, Markup]:
+    """The same for wide and for narrow screens."""
+    return _drawn(lines, title, epsilon, 720), _drawn(lines, title, epsilon, 360)
+
+
+def _drawn(
+    lines: Mapping[str, Sequence[Point]], title: str, epsilon: float | None, width: int
 ) -> Markup:
     """Lines over epsilon, on a logarithmic axis, a share from 0 to 1 up."""
     points = [point for line in lines.values() for point in line]
@@ -150,7 +191,7 @@ def _plane(
     x = Axis(min(ends), max(ends), "epsilon", scale=math.log, ticks=ticks)
     y = Axis(0, 1, title, "utility", factor=100)
     styles = [(name, f"s{i}", _DASHES[i % len(_DASHES)]) for i, name in enumerate(lines)]
-    plot = Plot(x, y, 720, 360, legend=styles if len(lines) > 1 else ())
+    plot = Plot(x, y, width, 360, legend=styles if len(lines) > 1 else ())
     plot.axes(5)
     if epsilon is not None:
         plot.level("overall", x=epsilon, name=f"epsilon {epsilon:.3g}")
