@@ -518,7 +518,8 @@ def test_the_command_from_words_to_pages_and_gates(
     found = bound(one(said.certificates))
     assert run("gate", out, "--max-certified", f"u={found + 1e-6}").exit_code == 0
     failed = run("gate", out, "--max-certified", f"u={found - 1e-6}")
-    assert failed.exit_code == 1 and failed.output.startswith("FAILED  u: certified")
+    assert failed.exit_code == 1 and failed.output.startswith("NOT HELD  1 of 1 limits failed: u")
+    assert failed.output.splitlines()[1].startswith("FAILED  u: certified")
     page = (out / "certificate.html").read_text()
     assert (
         page == render_certificate(said)

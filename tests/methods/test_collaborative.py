@@ -350,7 +350,8 @@ def _refused(capsys, *words) -> str:
         patch.setattr("sys.argv", ["privet", *map(str, words)])
         main()
     assert stopped.value.code == 2
-    said = capsys.readouterr().err.strip()
+    read, _, said = capsys.readouterr().err.strip().rpartition("privet: ")
+    assert not read or "was read as" in " ".join(read.split())
     assert "\n" not in said
     return said
 

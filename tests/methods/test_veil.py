@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from privet import Release, Run
 from privet.core.errors import PrivetError
 from privet.methods.class_matching import barycentre_maps, random_directions, sliced_distance
 from privet.methods.column_likelihood import ColumnLoss
-from privet.methods.veil import Veil
+from privet.methods.veil import Veil, VeilNetworks
 from privet.nets.perceptrons import Perceptrons
 from privet.nets.pyramid import BandDistance, PixelDistance, bands
 from privet.nets.veil import cells
@@ -181,6 +183,33 @@ def test_a_guess_needs_no_label_and_what_is_told_does():
     assert guessed.card["guess"]["u"]["n"] > 0 and told.module.guess is None
 
 
+@pytest.fixture
+def networks():
+    """A game on small pictures, its penalties come in, with a batch to play."""
+    problem = Veil().problem(small("image", 160), "u")
+    game = VeilNetworks(problem, Veil(**QUICK, view=1.0))
+    game.ramp.fill_(1.0)
+    return game, next(iter(game.feed.in_order()))
+
+
+def test_who_looks_at_pictures_teaches_the_encoder_and_not_the_decoder(networks):
+    """A decoder that helped would hide the value in the picture and leave it in the code."""
+    game, batch = networks
+    decoder = list(game.veil.decoder.parameters())
+
+    def slopes(view: float) -> list[torch.Tensor]:
+        game.method = replace(game.method, view=view)
+        torch.manual_seed(0)
+        loss = game.hide(batch).loss
+        first = next(game.veil.encoder.parameters())
+        return list(torch.autograd.grad(loss, [first, *decoder], allow_unused=True))
+
+    without, much = slopes(0.0), slopes(100.0)
+    assert not torch.allclose(without[0], much[0], rtol=0.1)
+    for one, other in zip(without[1:], much[1:], strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
+
+
 def test_numbers_and_several_attributes_are_hidden_together():
     data = small("table", 300)
     several = Veil(**QUICK, transport=True).fit(data, "u,colour", run=QUIET)
@@ -191,8 +220,6 @@ def test_numbers_and_several_attributes_are_hidden_together():
 
 
 def toy_number():
-    from dataclasses import replace
-
     import pandas as pd
 
     from privet.data.attribute_codes import code

@@ -44,6 +44,7 @@ from privet.auditing.attribute_attack import (
 )
 from privet.auditing.averaged_releases import average_of
 from privet.auditing.batteries import Battery, find_battery
+from privet.auditing.certified_codes import stated_runs
 from privet.auditing.certify import certificates
 from privet.auditing.closer_look import CloserLook
 from privet.auditing.decode_first import RawReaders, raw_readers_needed, read_rebuilt
@@ -216,7 +217,7 @@ class _Audit:
         kinds = max((len(r.released) for r in readings), default=0)
         card = {key: self.release.card.get(key) for key in (*CARD, "certificate")}
         return Audit(
-            card | {"private": self.private},
+            card | {"private": self.private} | stated_runs(self.release),
             self._about(inputs),
             self.battery.name,
             tuple(readings),

@@ -17,6 +17,7 @@ from privet.evidence.certificate import gaussian
 from privet.release.graph import export
 from privet.release.graph_shape import NoisyGraph, graph_codes, read_shape
 from privet.release.release import Release
+from privet.release.what_runs import runs_hash
 
 # Records that are hashed at once.
 BATCH = 1024
@@ -67,6 +68,16 @@ def certified_codes(graph: bytes, noise: Sequence[int | None], inputs: Any) -> C
     return CertifiedCodes(codes, shape, digest, reason)
 
 
+def stated_runs(release: Release) -> dict[str, str]:
+    """The hash of all that decides what is released, as audits and certificates state it; empty
+    where the release was never saved."""
+    hashes = release.card.get("sha256")
+    graph = None if release.graph is None else hashlib.sha256(release.graph).hexdigest()
+    graph = graph or (hashes.get("graph") if isinstance(hashes, dict) else None)
+    noise = None if release.noise is None else release.noise.to_json()
+    return {} if graph is None else {"runs": runs_hash(graph, release.schema.to_json(), noise)}
+
+
 def about_release(release: Release) -> dict[str, Any]:
     """What a certificate says of a release: from its card, and the hashes of what runs."""
     keys = ("method", "title", "settings", "private", "data", "sha256")
@@ -75,16 +86,7 @@ def about_release(release: Release) -> dict[str, Any]:
         return card
     digest = hashlib.sha256(release.graph).hexdigest()
     hashes = card["sha256"] if isinstance(card["sha256"], dict) else {}
-    runs = {
-        "graph": digest,
-        "input": release.schema.to_json(),
-        "noise": None if release.noise is None else release.noise.to_json(),
-    }
-    text = json.dumps(runs, sort_keys=True, separators=(",", ":"))
-    return card | {
-        "sha256": {**hashes, "graph": digest},
-        "runs": hashlib.sha256(text.encode()).hexdigest(),
-    }
+    return card | {"sha256": {**hashes, "graph": digest}} | stated_runs(release)
 
 
 def about_data(release: Release, data: Dataset) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ from privet.core.errors import PrivetError, unknown
 from privet.core.key_text import fingerprint
 from privet.evidence.certificate.values import Certification
 from privet.evidence.certified_sentences import seen, sure
+from privet.evidence.covering import certificate_for, doubts_about, highest_bound
 from privet.evidence.figures import Audit, Certified, Figure, Reading, Role
 from privet.evidence.formatting import UNKNOWN, between, measured, percent
 from privet.evidence.sentences import say
-from privet.evidence.what_leaves import WhatLeaves
 
 # Which option sets the limit of an attribute in that role.
 OPTIONS: dict[Role, str] = {
@@ -48,6 +48,19 @@ class Check:
     def line(self) -> str:
         """The check in one line."""
         return f"{'ok' if self.ok else 'FAILED':6}  {self.attribute}: {self.found}; {self.rule}"
+
+
+def verdict_line(checks: Sequence[Check]) -> str:
+    """Whether all limits hold, before each of them.
+
+    >>> verdict_line([Check("sex", True, "", ""), Check("age", False, "", "")])
+    'NOT HELD  1 of 2 limits failed: age'
+    """
+    failed = list(dict.fromkeys(one.attribute for one in checks if not one.ok))
+    count = sum(not one.ok for one in checks)
+    if failed:
+        return f"NOT HELD  {count} of {len(checks)} limits failed: {', '.join(failed)}"
+    return f"HELD  {'the limit holds' if len(checks) == 1 else f'all {len(checks)} limits hold'}"
 
 
 @dataclass(frozen=True)
@@ -247,91 +260,10 @@ def _check_certified(held: _Held, attribute: str, limit: float) -> Check:
         sure=sure(one),
         people=f"{sum(one.people):,}",
     )
-    doubts = [*held.doubts, *_doubts(held, one)]
+    doubts = [*held.doubts, *doubts_about(audit, one, held.new_people)]
     if doubts:
         found = f"{found}, but {'; '.join(doubts)}"
     return Check(attribute, bound <= limit and not doubts, found, rule)
-
-
-def certificate_for(
-    certificates: Sequence[Certified], attribute: str, leaves: WhatLeaves
-) -> tuple[Certified | None, str]:
-    """The certificate that speaks of everything that leaves, and what is missing where there is
-    none."""
-    own = [c for c in certificates if c.attribute == attribute and c.weighing == "people"]
-    if not own:
-        return None, "the audit holds no certificate of it"
-    several = leaves.records != 1 or leaves.releases != 1
-    if leaves.columns and several:
-        return None, "nothing certifies columns kept beside several records or releases together"
-    if leaves.columns:
-        named = [c for c in own if {*c.given} == {*leaves.columns}]
-        said = f"with {' and '.join(leaves.columns)} beside it"
-    elif leaves.records is None:
-        return None, "nothing limits how many records of a person leave"
-    elif leaves.made_of is None:
-        return None, "nothing limits how many records of a person its release is made of"
-    elif leaves.made_of > 1:
-        if several:
-            return None, "nothing certifies several releases that are each made of several records"
-        mean = [c for c in own if not c.given and (c.per == "person" or c.records == 1)]
-        most = max((c.records for c in mean if c.per == "person"), default=1)
-        named = _for_records(mean, replace(leaves, records=leaves.made_of))
-        named = named if most >= leaves.made_of else []
-        said = f"of one release of {leaves.made_of} records of a person"
-    else:
-        named = _for_records([c for c in own if not c.given and c.per == "record"], leaves)
-        said = f"of {leaves.records} records of a person and {leaves.releases} releases of each"
-        if not several:
-            said = "of one release of one record"
-    if not named:
-        return None, f"there is no certificate of it {said}"
-    return max(named, key=lambda c: 2.0 if c.bound is None else c.bound), ""
-
-
-def _for_records(certificates: Sequence[Certified], leaves: WhatLeaves) -> list[Certified]:
-    """Those for so many releases, and for so many records of a person or fewer: a certificate for
-    five records is about people who have five, and others have fewer."""
-    enough = [
-        c
-        for c in certificates
-        if c.records >= (leaves.records or 1) and c.releases >= leaves.releases
-    ]
-    if not enough:
-        return []
-    most = min(enough, key=lambda c: (c.records, c.releases))
-    return [c for c in certificates if c.records <= most.records and c.releases == most.releases]
-
-
-def highest_bound(one: Certified) -> float:
-    """The bound; with something given, the highest of it and of every group's."""
-    return max([one.bound or 0.0, *(g.bound for g in one.groups if g.bound is not None)])
-
-
-def _doubts(held: _Held, one: Certified) -> list[str]:
-    """Why a certificate is not to be relied on, each as the end of a sentence."""
-    doubts = []
-    if "learned on other data" in one.note and not held.new_people:
-        doubts.append("nobody checked that its people are new to the release, or say --new-people")
-    if "were left out" in one.note:
-        doubts.append("records that contradict each other were left out of it")
-    readings = [r for r in held.audit.private if r.attribute == one.attribute and not r.is_number]
-    seen = {"released", "rebuilt"} | ({"pooled"} if one.records > 1 else set())
-    seen |= {"kept columns", "released and kept"} if one.given else set()
-    beaten = [
-        finding.score
-        for reading in readings
-        for finding in (*reading.released, *reading.others)
-        if finding.source in seen
-        and finding.records <= one.records
-        and {*finding.columns} <= {*one.given}
-        and measured(finding.score)
-        and finding.score.low > highest_bound(one)
-    ]
-    if beaten:
-        most = max(beaten, key=lambda score: score.low)
-        doubts.append(say("gate_beaten", value=percent(most.value), between=between(most)))
-    return doubts
 
 
 def _with_columns(reading: Reading, columns: Sequence[str], alone: Figure | None) -> Figure | None:

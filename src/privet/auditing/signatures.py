@@ -67,15 +67,19 @@ def read_document(path: str | Path) -> dict[str, Any]:
     """A JSON file as it is signed: one that names a field twice is refused, since another reader
     might take the other one."""
     try:
-        document = json.loads(
-            Path(path).read_text(encoding="utf-8"), object_pairs_hook=_without_repeats
-        )
+        document = parse_document(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise PrivetError(f"Cannot read {path}: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
         raise PrivetError(f"{path} is not a file that Privet wrote: {error}.") from None
+    return document
+
+
+def parse_document(text: str) -> dict[str, Any]:
+    """The same for its text; ValueError where it is no such document."""
+    document = json.loads(text, object_pairs_hook=_without_repeats)
     if not isinstance(document, dict):
-        raise PrivetError(f"{path} is not an audit or a certificate.")
+        raise ValueError("it is no audit and no certificate")
     return document
 
 

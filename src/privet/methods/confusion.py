@@ -5,7 +5,7 @@
 
 In TIPRDC the extractor wins by making one adversary wrong: it drives that network into a corner
 from which it does not come back, while another one, trained later, reads u as before
-(docs/results.md). Three things are changed.
+(docs/results/tiprdc.md). Three things are changed.
 
 - The extractor is after *uniform* answers, not wrong ones, which are as telling as right ones. This
   is domain confusion (Tzeng, Hoffman, Darrell and Saenko, "Simultaneous deep transfer across

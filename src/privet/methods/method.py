@@ -23,6 +23,7 @@ from privet.core.version import __version__
 from privet.data.dataset import PARTS, Attribute, Dataset, Modality
 from privet.data.schema import SHARED, Schema, learn_schema
 from privet.nets.device import pick
+from privet.release.drift import typical
 from privet.release.release import Release
 from privet.train.feed import PERSON, Feed
 from privet.train.game import Game, Phase, Run
@@ -228,6 +229,9 @@ class Method(ABC):
             },
             **release.card,
         }
+        inputs = release.schema.inputs(problem.data.part("fit"))
+        if (summary := typical(release.schema, inputs, self.seed)) is not None:
+            release.card["typical"] = summary
         return release
 
     def problem(

@@ -95,7 +95,7 @@ class TIPRDC(FeatureMethod):
 
     Notes:
         The adversary of the game is one network. Others that are trained afterwards often read more
-        than it does (docs/results.md); nothing is certified unless `noise` is above 0.
+        than it does (docs/results/tiprdc.md); nothing is certified unless `noise` is above 0.
     """
 
     fused: bool = True

@@ -34,6 +34,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from privet.core.errors import refuse
 from privet.data.known_attributes import Given, in_classes, know
@@ -66,6 +67,10 @@ MEASURED = 4096
 RAMP = (0.1, 0.4)
 # Share of the game after which perceptrons start again no more: rates are low then.
 LAST_RESTART = 0.7
+# Width beside that of the other networks, and dropout, of who looks at decoded records; and by how
+# many pixels decoded pictures are shifted for it, so that it does not learn them by heart.
+VIEWER = (0.8, 0.2)
+GLANCE = 2
 # Combinations of values that codes are moved together over.
 MOST_CELLS = 32
 
@@ -242,7 +247,10 @@ class VeilNetworks:
         scores = sum(self.classes)
         size = scaled(512, method.width)
         self.panel = Perceptrons(method.adversaries, (method.dims, size, size, scores))
-        self.viewer = body(plain, scores, 0.5 * method.width, 0.0) if method.view else None
+        size_of_viewer, dropout = VIEWER
+        self.viewer = (
+            body(plain, scores, size_of_viewer * method.width, dropout) if method.view else None
+        )
         self.readers = nn.ModuleList(
             [Perceptrons(1, (method.dims, size, size, task.classes)) for task in self.utility]
         )
@@ -250,6 +258,7 @@ class VeilNetworks:
         self.memory = CodeMemory(size, 2 * method.dims, len(self.private))
         self.distance = self._distance()
         self.jitter = Jitter(method.shift) if isinstance(plain, ImageSchema) else None
+        self.glance = Jitter(GLANCE) if isinstance(plain, ImageSchema) else nn.Identity()
         shape = cast(Sequence[int], plain.shape)
         self.features = ContrastiveFeatures(shape, method.width) if method.features else None
         # How much of the penalties has come in; moves read it from here.
@@ -382,7 +391,10 @@ class VeilNetworks:
             loss = loss + m.match * self.ramp * apart
             figures["apart"] = apart
         if self.viewer is not None:
-            looked = split_scores(self.viewer(self.drawn(z)).float(), self.private)
+            # The encoder alone has to hide: a decoder that helped would leave the value in z.
+            frozen = {name: p.detach() for name, p in self.veil.decoder.named_parameters()}
+            drawn = functional_call(self.veil.decoder, frozen, (z, self.common(z))).float()
+            looked = split_scores(self.viewer(drawn).float(), self.private)
             shown = torch.stack([uninformed(scores) for scores in looked]).mean()
             loss = loss + m.view * self.ramp * shown
             figures["shown"] = shown
@@ -397,10 +409,9 @@ class VeilNetworks:
             figures["task loss"] = missed
         return Move(loss, figures)
 
-    def drawn(self, z: Tensor) -> Tensor:
-        """Decoded records, all with the same value."""
-        made: Tensor = self.veil.decoder(z, self.veil.common.expand(len(z), -1)).float()
-        return made
+    def common(self, z: Tensor) -> Tensor:
+        """The value that everybody is drawn with, once for each code."""
+        return self.veil.common.expand(len(z), -1)
 
     def apart(self, z: Tensor, truth: Tensor) -> Tensor:
         """The distance between classes, over this batch and the memory."""
@@ -433,8 +444,8 @@ class VeilNetworks:
         z, truth = self.recall()
         some = torch.randint(0, len(z), (len(batch.x),), device=z.device)
         with torch.no_grad():
-            drawn = self.drawn(z[some])
-        scores = self.viewer(drawn)
+            drawn = self.veil.decoder(z[some], self.common(z[some])).float()
+        scores = self.viewer(self.glance(drawn))
         return Move(
             self.read(scores, truth[some]), {"viewer right": self.right(scores, truth[some])}
         )

@@ -45,20 +45,9 @@ class Components(nn.Module):
         return z.flatten(1)
 
     def learn(self, features: Tensor) -> Components:
-        """The axes of largest variance of these features, by whichever of the two square matrices
-        is smaller."""
-        rows = features.double()
-        mean = rows.mean(0)
-        rows = rows - mean
-        n, size = rows.shape
-        dims = self.shape[0]
-        if size <= n:
-            axes = torch.linalg.eigh(rows.T @ rows).eigenvectors.flip(1)[:, :dims]
-        else:
-            axes = rows.T @ torch.linalg.eigh(rows @ rows.T).eigenvectors.flip(1)[:, :dims]
-        # Directions that features do not have come out as rounding: made orthonormal, they are as
-        # good as any.
-        axes = torch.linalg.qr(axes).Q
+        """The axes of largest variance of these features."""
+        mean, axes = principal_axes(features, self.shape[0])
+        rows = features.double() - mean
         deviation = (rows @ axes).square().mean(0).sqrt()
         for buffer, value in (
             (self.mean, mean),
@@ -67,6 +56,22 @@ class Components(nn.Module):
         ):
             buffer.copy_(value)
         return self
+
+
+def principal_axes(features: Tensor, dims: int) -> tuple[Tensor, Tensor]:
+    """Mean and the orthonormal directions of largest variance, (numbers, dims), in float64; by
+    whichever of the two square matrices is smaller."""
+    rows = features.double()
+    mean = rows.mean(0)
+    rows = rows - mean
+    n, size = rows.shape
+    if size <= n:
+        axes = torch.linalg.eigh(rows.T @ rows).eigenvectors.flip(1)[:, :dims]
+    else:
+        axes = rows.T @ torch.linalg.eigh(rows @ rows.T).eigenvectors.flip(1)[:, :dims]
+    # Directions that features do not have come out as rounding: made orthonormal, they are as good
+    # as any.
+    return mean, torch.linalg.qr(axes).Q
 
 
 def private_components(schema: Schema, dims: int, scale: float, width: float = 1.0) -> Laplace:

@@ -1,5 +1,5 @@
 """Privatize files: photos, folders of photos, tables, texts and signals go in, one parquet file of
-released records comes out.
+released records comes out, or records in their own form (own_form.py).
 
 Runs the exported graph with onnxruntime, as a participant would. One thread reads, as many as there
 are cores encode, draw noise and run the graph, and one writes; each is a few chunks ahead of the
@@ -35,10 +35,13 @@ from privet.evidence.what_leaves import Link, WhatLeaves
 from privet.release.csv_output import write_csv
 from privet.release.keyed_noise import KeyedNoise
 from privet.release.noise_keys import noise_key
+from privet.release.own_form import FORMS, Form, OwnForm, drawn_as, own_form
 from privet.release.per_person import person_table
+from privet.release.picture_files import picture_names, write_pictures
 from privet.release.randomness import NOISE_BATCH, Fresh, Randomness, Seeded
-from privet.release.runtime import Runnable, read_graph, session
+from privet.release.runtime import Runnable, read_graph
 from privet.release.shuffle import PLACE, shuffled
+from privet.release.strangers import release_session
 
 # Most records that are read and encoded at once.
 CHUNK = 16 * NOISE_BATCH
@@ -77,6 +80,8 @@ class ApplyOptions:
         records: With `per="person"`, how many records of a person are used at most, drawn at
             random; None for all. Where a certificate was made for so many, give that number.
         force: Let `privet.apply` replace a file that is there already.
+        form: Write records in their own form: picture, row, vector, window, or record for whatever
+            the release takes. None for the released numbers.
         home: Where keys are kept; `$PRIVET_HOME`, or `~/.local/share/privet`.
     """
 
@@ -88,6 +93,7 @@ class ApplyOptions:
     person: str | None = None
     records: int | None = None
     force: bool = False
+    form: Form | None = None
     home: Path | None = None
 
     def __post_init__(self) -> None:
@@ -98,6 +104,13 @@ class ApplyOptions:
             "--per person.",
         )
         refuse_if(self.records is not None and self.records < 1, "--records is at least 1.")
+        refuse_if(
+            self.form is not None and self.form not in FORMS, f"--as is one of {', '.join(FORMS)}."
+        )
+        refuse_if(
+            self.form is not None and self.per == "person",
+            "One release per person is a code: leave out --as, or --per person.",
+        )
 
 
 @dataclass(frozen=True)
@@ -168,21 +181,32 @@ def apply(
     release = Runnable.load(folder)
     check_kept(keep, release.private)
     graph = read_graph(folder)
-    run = session(graph, threads=1)
+    run = release_session(graph, threads=1)
     files, pictures = _find_files(inputs, keep, column, options)
+    own = _own_form(folder, release, pictures or files[0], keep, column, options, out)
+    run = run if own is None else own.behind(run)
     records = Records(
         pictures or files[0],
         len(pictures) or count(files[0]),
-        tuple(keep),
+        (FILE,) if own is not None and pictures else tuple(keep),
         column,
         options.id,
         _randomness(release, options, seed),
         _person_column(pictures or files[0], options),
     )
     refuse_if(
-        records.person is not None and spread is not None,
-        "One release per person is made on one machine: leave out --ray.",
+        (records.person is not None or own is not None) and spread is not None,
+        "One release per person, or records in their own form, are made on one machine: leave out "
+        "--ray.",
     )
+    if own is not None and pictures:
+        names = picture_names(inputs, pictures, out, options.force)
+        # Pictures in one folder are taken to be one person's.
+        linked = any(Path(name).parent != Path() for name in names.values())
+        about = _about(release, records, options, seed, linked)
+        with bar("releasing", records.total, progress) as tick:
+            parts = tables(release, run, _chunks(release.schema, records), records, own=own)
+            return write_pictures(_ticked(parts, tick), names, out, about)
     target = target_file(out)
     undo = writable_folder(target.parent)
     try:
@@ -191,7 +215,8 @@ def apply(
                 chunks = _chunks(release.schema, records)
                 parts = iter([_per_person(release, run, chunks, records, options)])
             elif spread is None:
-                parts = tables(release, run, _chunks(release.schema, records), records)
+                chunks = _chunks(release.schema, records)
+                parts = tables(release, run, chunks, records, own=own)
             else:
                 parts = spread(folder, release.schema, records)
             parts = _ticked(parts, tick)
@@ -202,13 +227,33 @@ def apply(
             first = next(parts, None)
             if first is None:
                 raise PrivetError("There are no records to release.")
-            about = _about(release, records, options, seed, first.schema)
+            times = any(map(pa.types.is_temporal, first.schema.types))
+            about = _about(release, records, options, seed, times=times)
             write = write_csv if target.suffix == ".csv" else _write
             write(temporary, about, chain([first], parts))
     except BaseException:
         undo()
         raise
     return target
+
+
+def _own_form(
+    folder: Path,
+    release: Runnable,
+    source: Path | Sequence[Path],
+    keep: Sequence[str],
+    column: str | None,
+    options: ApplyOptions,
+    out: Path,
+) -> OwnForm | None:
+    """How records are written, where not as numbers."""
+    if options.form is None:
+        return None
+    own = own_form(folder, release, options.form, source, column)
+    own = own.in_csv() if out.suffix == ".csv" else own
+    if clash := set(own.names) & set(keep):
+        raise PrivetError(f"'{min(clash)}' is released already: leave it out of --keep.")
+    return own
 
 
 def target_file(out: Path) -> Path:
@@ -305,30 +350,35 @@ def tables(
     chunks: Iterator[Chunk],
     records: Records,
     workers: int | None = None,
+    own: OwnForm | None = None,
 ) -> Iterator[pa.Table]:
     """Released records of chunks, with what is kept beside them and a random word for each. Chunks
-    start at multiples of at_once(schema) in the whole file."""
+    start at multiples of at_once(schema) in the whole file. `own` writes records in their own
+    form."""
     few = at_once(release.schema)
 
     def work(chunk: Chunk) -> pa.Table:
         x, beside = chunk.encode()
         ids = records.ids(beside)
-        parts, places = [], []
+        parts: list[dict[str, pa.Array]] = []
+        places = []
         for at in range(0, len(x), few):
             here = slice(at, at + few)
             released = release.release(
                 run, x[here], records.randomness, chunk.start + at, ids and ids[here]
             )
-            parts.append(_column(released.z, released.x))
+            parts.append(
+                {"z": released_column(released.z, released.x)}
+                if own is None
+                else own.columns(released.z)
+            )
             places.append(released.places)
         kept = {name: pa.array(beside[name], from_pandas=True) for name in records.keep}
-        return pa.table(
-            {**kept, "z": pa.chunked_array(parts), PLACE: pa.array(np.concatenate(places))}
-        )
+        made = {name: pa.chunked_array([part[name] for part in parts]) for name in parts[0]}
+        return pa.table({**kept, **made, PLACE: pa.array(np.concatenate(places))})
 
-    record = _size(release.schema.shape) * 4 + _size(release.shape) * (
-        4 if release.noise is None else 8
-    )
+    shape = release.shape if own is None else own.schema.shape
+    record = _size(release.schema.shape) * 4 + _size(shape) * (4 if release.noise is None else 8)
     ahead = FLYING_BYTES // (record * chunk_rows(release.schema))
     workers = workers or cores()
     return in_order(work, chunks, workers, max(2, min(2 * workers, ahead)))
@@ -361,16 +411,18 @@ def _about(
     records: Records,
     options: ApplyOptions,
     seed: int | None,
-    schema: pa.Schema,
+    linked: bool = False,
+    times: bool = False,
 ) -> dict[str, Any]:
-    """What is written into the file about it: of which release, and what leaves."""
+    """What is written into the file about it: of which release, and what leaves. `linked` says that
+    something beside the columns ties a person's records together, `times` that times are kept."""
     names = {*PEOPLE, *filter(None, [options.id, options.person])}
-    is_linked = bool(names & set(records.keep))
-    links: list[Link] = ["person"] if is_linked else []
+    links: list[Link] = ["person"] if linked or names & set(records.keep) else []
     links += ["order"] if options.ordered else []
-    links += ["time"] if any(map(pa.types.is_temporal, schema.types)) else []
+    links += ["time"] if times else []
+    is_record = options.form is not None or release.card.get("form") == "record"
     leaves = WhatLeaves(
-        form="record" if release.card.get("form") == "record" else "code",
+        form="record" if is_record else "code",
         kept=tuple(records.keep),
         records=1 if options.per == "person" or not links else None,
         linked_by=tuple(links),
@@ -382,7 +434,10 @@ def _about(
         noise = "seed" if seed is not None else "fresh" if options.fresh else "keyed"
     card = {key: release.card.get(key) for key in ("method", "private", "sha256")}
     per = {"per": options.per, "records": options.records} if options.per == "person" else {}
-    about = {**card, "shape": list(release.shape), "noise": noise, **per}
+    shape = release.shape if options.form is None else release.schema.plain.shape
+    value = None if options.form is None else drawn_as(release.card)
+    drawn = {} if value is None else {"drawn_as": value}
+    about = {**card, "shape": list(shape), "noise": noise, **per, **drawn}
     return {**about, "leaves": asdict(leaves)}
 
 
@@ -442,14 +497,18 @@ def _groups(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
     for table in parts:
         held.append(_cast(table, schema))
-        if sum(map(len, held)) >= CHUNK or sum(one["z"].nbytes for one in held) >= GROUP_BYTES:
+        if sum(map(len, held)) >= CHUNK or sum(map(_released_bytes, held)) >= GROUP_BYTES:
             yield pa.concat_tables(held)
             held = []
     if held:
         yield pa.concat_tables(held)
 
 
-def _column(z: Array, x: Array) -> pa.Array:
+def _released_bytes(table: pa.Table) -> int:
+    return int(table["z"].nbytes if "z" in table.column_names else table.nbytes)
+
+
+def released_column(z: Array, x: Array) -> pa.Array:
     """Released records as lists of numbers, laid flat; of a text, only the positions that hold a
     word."""
     if x.dtype == np.int64 and z.ndim == 3:

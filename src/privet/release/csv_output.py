@@ -18,10 +18,15 @@ def write_csv(path: Path, about: dict[str, Any], parts: Iterator[pa.Table]) -> N
     first = next(parts, None)
     if first is None:
         raise PrivetError("There are no records to release.")
-    columns = spread_numbers(first)
+    spread = spread_numbers if "z" in first.column_names else _as_it_is
+    columns = spread(first)
     with pyarrow.csv.CSVWriter(path, columns.schema) as writer:
-        for table in chain([columns], map(spread_numbers, parts)):
+        for table in chain([columns], map(spread, parts)):
             writer.write_table(table.cast(columns.schema))
+
+
+def _as_it_is(table: pa.Table) -> pa.Table:
+    return table
 
 
 def spread_numbers(table: pa.Table) -> pa.Table:

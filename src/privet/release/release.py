@@ -151,7 +151,11 @@ class Release:
 
     def save(self, folder: str | Path, graph: bytes | None = None) -> None:
         """Write a release folder; `graph` is the release's graph where it was exported already."""
-        from privet.release.graph import export  # learning needs it at the end only
+        # Learning needs them at the end only.
+        from privet.release.decoder_graph import decoder_graph, has_decoder
+        from privet.release.graph import export
+        from privet.release.quantised import holds_strange_graph
+        from privet.release.strangers import trust
 
         folder = Path(folder)
         try:
@@ -164,8 +168,15 @@ class Release:
                 }
             )
             contents = {"weights": weights, "graph": graph or export(self)}
+            (folder / FILES["decoder"]).unlink(missing_ok=True)
+            if has_decoder(self):
+                contents["decoder"] = decoder_graph(self)
             for part, content in contents.items():
                 write_bytes(folder / FILES[part], content)
+            if graph is None and not holds_strange_graph(self.module):
+                trust(contents["graph"])
+                if "decoder" in contents:
+                    trust(contents["decoder"])
             self.card["sha256"] = {
                 part: hashlib.sha256(content).hexdigest() for part, content in contents.items()
             }
