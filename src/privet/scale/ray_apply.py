@@ -29,7 +29,8 @@ from privet.core.errors import PrivetError, first_line
 from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures
 from privet.data.table_files import READERS, kind_of
 from privet.release.apply import Records, chunk_rows, tables
-from privet.release.runtime import Runnable, read_graph, session
+from privet.release.runtime import Runnable, read_graph
+from privet.release.strangers import release_session
 from privet.scale.cluster import connected, read_files, write_files
 
 # Most chunks of a range: a task has them in memory at once.
@@ -164,7 +165,7 @@ def _read_range(
 def _load(_fingerprint: str, release: Any) -> tuple[Runnable, Any]:
     with tempfile.TemporaryDirectory(prefix="privet-release-") as scratch:
         write_files(Path(scratch), _fetch(release))
-        return Runnable.load(Path(scratch)), session(read_graph(Path(scratch)), threads=1)
+        return Runnable.load(Path(scratch)), release_session(read_graph(Path(scratch)), threads=1)
 
 
 @lru_cache(maxsize=LOADED_RELEASES)
