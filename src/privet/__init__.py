@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from privet.methods.codebook import Codebook
     from privet.methods.collaborative import Collaborative
     from privet.methods.confusion import Confusion
+    from privet.methods.donors import Donors
     from privet.methods.dp import DP
     from privet.methods.encoder import Encoder
     from privet.methods.gap import GAP
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from privet.release.noise_keys import forget
     from privet.release.release import Release
     from privet.reporting.page import report
+    from privet.scale.stage import Stage
     from privet.studies.demo import demo
     from privet.studies.study import Study
     from privet.train.game import Run
@@ -70,6 +72,7 @@ _HOME = {
     "Release": "privet.release.release",
     "apply": "privet.commands.apply",
     "ApplyOptions": "privet.release.apply",
+    "Stage": "privet.scale.stage",
     "forget": "privet.release.noise_keys",
     "audit": "privet.commands.audit",
     "Audit": "privet.reporting.notebook",
@@ -89,6 +92,7 @@ _HOME = {
     "METHODS": "privet.methods.registry",
     "Hedge": "privet.methods.hedge",
     "Codebook": "privet.methods.codebook",
+    "Donors": "privet.methods.donors",
     "TIPRDC": "privet.methods.tiprdc",
     "Confusion": "privet.methods.confusion",
     "Veil": "privet.methods.veil",
@@ -119,6 +123,7 @@ __all__ = [
     "Release",
     "apply",
     "ApplyOptions",
+    "Stage",
     "forget",
     "audit",
     "Audit",
@@ -138,6 +143,7 @@ __all__ = [
     "METHODS",
     "Hedge",
     "Codebook",
+    "Donors",
     "TIPRDC",
     "Confusion",
     "Veil",

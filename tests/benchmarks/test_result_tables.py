@@ -134,3 +134,17 @@ def test_every_file_is_read_back_as_it_was_written(tmp_path: Path) -> None:
         found = tables.read(path)
         tables.write(tmp_path / path.name, found)
         assert (tmp_path / path.name).read_text() == path.read_text(), "written by tables.write"
+
+
+def test_a_cell_may_be_taken_from_another_study(root: Path) -> None:
+    results = root / "benchmarks" / "results"
+    taken = {"study": "one", "row": "hedge", "key": "sex"}
+    (results / "two.json").write_text(json.dumps(study(rows=[{"method": "ours", "sex": taken}])))
+    with (root / "docs" / "page.md").open("a") as page:
+        page.write("\n<!-- table: two -->\n<!-- end -->\n")
+    assert tables.main([], root) == 0
+    assert "| ours | 52.1 (51.2\u201353.0) |" in (root / "docs" / "page.md").read_text()
+    for wrong in ({"row": "leace"}, {"key": "age"}, {"study": "three"}):
+        rows = [{"method": "ours", "sex": taken | wrong}]
+        (results / "two.json").write_text(json.dumps(study(rows=rows)))
+        assert tables.main(["--check"], root) == 2

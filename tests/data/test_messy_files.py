@@ -17,6 +17,7 @@ from PIL import Image
 
 from privet.core.errors import PrivetError
 from privet.data.dataset import Dataset
+from privet.data.schema_file import Layout
 from privet.data.sources import load
 from privet.data.stream import frames_of
 from privet.data.table_files import dialect_of
@@ -233,12 +234,69 @@ def test_every_broken_picture_is_named(tmp_path: Path) -> None:
         load(broken_album(tmp_path), progress=False)
     message = str(error.value)
     assert "2 of 12" in message and "cat/0.png" in message and "dog/1.png" in message
-    assert "skip_broken" in message
+    assert "--skip-broken" in message
 
 
 def test_broken_pictures_are_left_out_when_asked(tmp_path: Path) -> None:
     (tmp_path / "schema.toml").write_text("skip_broken = true\n")
     folder = broken_album(tmp_path / "photos")
     data: Dataset = load(folder, tmp_path / "schema.toml", progress=False)
-    assert len(data) == 10 and any("2 of 12 pictures" in note for note in data.notes)
+    assert len(data) == 10
+    [note] = [note for note in data.notes if "2 of 12 pictures" in note]
+    assert "cat/0.png" in note and "dog/1.png" in note
     assert load(folder, tmp_path / "schema.toml", progress=False).fingerprint == data.fingerprint
+
+
+def test_broken_pictures_in_a_table_are_left_out_when_asked(tmp_path: Path) -> None:
+    cells = [picture(8, 8, i) for i in range(12)]
+    cells[3] = b"\x89PNG\r\n\x1a\n and no more"
+    rows = pd.DataFrame({"image": cells, "y": [0, 1] * 6})
+    rows.to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(PrivetError, match="Row 4"):
+        load(tmp_path / "a.parquet", progress=False)
+    data = load(tmp_path / "a.parquet", Layout(skip_broken=True), progress=False)
+    assert len(data) == 11 and data.records.shape[0] == 11
+    assert data.labels["y"].tolist() == [0, 1, 0, *[0, 1] * 4]
+    assert any("1 of 12" in note and "Row 4" in note for note in data.notes)
+
+
+def parts(folder: Path, kind: str) -> Path:
+    """The same sixty rows in three files."""
+    for i in range(3):
+        rows = people().iloc[20 * i : 20 * i + 20]
+        if kind == "parquet":
+            rows.to_parquet(folder / f"part-{i}.parquet")
+        else:
+            rows.to_csv(folder / f"part-{i}.{kind}", index=False)
+    return folder / f"part-*.{kind}"
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+def test_files_of_one_table_are_read_as_one(kind: str, tmp_path: Path) -> None:
+    data = load(parts(tmp_path, kind))
+    pd.testing.assert_frame_equal(data.records.reset_index(drop=True), people(), check_dtype=False)
+    assert any("3 files" in note for note in data.notes)
+    assert load(tmp_path / f"*.{kind}").fingerprint == data.fingerprint
+
+
+@pytest.mark.parametrize("kind", ["csv.gz", "parquet"])
+def test_every_broken_part_is_named_and_left_out_when_asked(kind: str, tmp_path: Path) -> None:
+    pattern = parts(tmp_path, kind)
+    for i in (0, 2):
+        (tmp_path / f"part-{i}.{kind}").write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(PrivetError, match=r"2 of 3 files .*--skip-broken[^$]*part-0[^$]*part-2"):
+        load(pattern)
+    data = load(pattern, Layout(skip_broken=True))
+    assert len(data) == 20 and any("part-0" in note and "part-2" in note for note in data.notes)
+
+
+def test_parts_of_different_tables_are_refused(tmp_path: Path) -> None:
+    pattern = parts(tmp_path, "csv")
+    people().assign(extra=1).to_csv(tmp_path / "part-1.csv", index=False)
+    with pytest.raises(PrivetError, match=r"part-1.csv has not the columns .* extra"):
+        load(pattern)
+    with pytest.raises(PrivetError, match="No file matches"):
+        load(tmp_path / "none-*.csv")
+    (tmp_path / "part-3.jpg").write_bytes(picture(8, 8))
+    with pytest.raises(PrivetError, match="not parts of one table"):
+        load(tmp_path / "part-*")

@@ -119,7 +119,7 @@ def page(data: Dataset) -> str:
 def test_the_page_says_all_there_is_and_fits(pictures: Path) -> None:
     text = page(load(pictures))
     for word in (
-        "24 records",
+        "24 pictures",
         "12 x 10",
         "8 people",
         "fit",

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-out = Console(soft_wrap=True, highlight=False)
+from privet.core.terminal import plain_console
+
+out = plain_console()
 
 
 def bench(

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from privet.core.errors import PrivetError
+from privet.core.terminal import plain_console
 
 lm_app = typer.Typer(
     no_args_is_help=True,
     help="Language models that do not remember: train them, and see what they remember.",
 )
-out = Console(soft_wrap=True, highlight=False)
+out = plain_console()
 
 Data = Annotated[
     str, typer.Option("--data", help="A parquet or CSV file of texts and their authors")

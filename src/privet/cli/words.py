@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from privet.core.errors import PrivetError
 from privet.core.settings import names
+from privet.core.terminal import plain_console
 
-out = Console(soft_wrap=True, highlight=False)
+out = plain_console()
 
 Vectors = Annotated[
     Path,
     typer.Option("--vectors", help="Parquet file with a column of words and one of their vectors"),
 ]
+Texts = Annotated[Path, typer.Argument(help="A table (parquet, CSV, ...) with a column of texts")]
 Text = Annotated[
     str | None,
     typer.Option(
@@ -35,10 +36,10 @@ Device = Annotated[str, typer.Option("--device", help="cpu, cuda or auto")]
 
 
 def words(
-    texts: Annotated[Path, typer.Argument(help="Parquet file with a column of texts")],
+    texts: Texts,
     vectors: Vectors,
     target_file: Annotated[
-        Path | None, typer.Option("--out", help="Parquet file for the private texts")
+        Path | None, typer.Option("--out", help="Parquet or CSV file for the private texts")
     ] = None,
     epsilon: Annotated[
         str | None,
@@ -103,7 +104,7 @@ def words(
 
 
 def embed(
-    texts: Annotated[Path, typer.Argument(help="Parquet file with a column of texts")],
+    texts: Texts,
     vectors: Vectors,
     target_file: Annotated[
         Path, typer.Option("--out", help="Parquet file: the same columns and the embeddings")
@@ -183,7 +184,7 @@ def mount(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
     examples: dict[Callable[..., None], str] = {
         words: (
-            "words mails.parquet --vectors glove100.parquet --epsilon 10 --out private.parquet "
+            "words mails.csv --vectors glove100.parquet --epsilon 10 --out private.csv "
             "--stats stats"
         ),
         embed: "embed mails.parquet --vectors glove100.parquet --out vectors.parquet",

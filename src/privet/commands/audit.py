@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from privet.auditing.audit import audit as attack
 from privet.auditing.batteries import Battery, find_battery
+from privet.commands.reading import read
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder, write_text
 from privet.core.settings import names
 from privet.data.dataset import Array, Dataset
-from privet.data.schema_file import read_layout
-from privet.data.sources import load
+from privet.data.schema_file import Layout, read_layout
+from privet.evidence.verdict import goals_for
+from privet.release.drawn_records import draw_records
 from privet.release.foreign import from_onnx, from_vectors, what_leaves
 from privet.release.foreign_texts import texts_of_vectors
 from privet.release.release import Release
@@ -41,7 +43,7 @@ class FileOptions(NamedTuple):
             latter it is asked too which words were in them.
     """
 
-    schema: str | Path | None = None
+    schema: str | Path | Layout | None = None
     card: Path | None = None
     text: str | None = None
 
@@ -61,6 +63,7 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
     progress: bool = True,
     rebuild: bool = True,
     keep: str | Iterable[str] = (),
+    goal: float | Mapping[str, float] | None = None,
 ) -> Audit:
     """Attack `release` with people it has not seen, and report the strongest adversary.
 
@@ -81,6 +84,8 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
     keep: columns that leave beside the released records, as `privet.apply(keep=...)` writes them:
         they are attacked alone and together with the released records. Of a file that
         `privet.apply` wrote, the columns that it says it keeps are among them.
+    goal: what attackers should not exceed, for the verdict: a balanced accuracy for all private
+        attributes, or one by name (of a number the share of variance explained).
 
     >>> import privet
     >>> release = privet.LEACE().fit(privet.load("toy:gaussian"), private=["u"])
@@ -97,6 +102,7 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
     bare = isinstance(release, str | Path) and Path(release).suffix == ".parquet"
     place = release if bare else data
     release, data = _release_and_data(release, data, hidden, tasks, files)
+    goals = goals_for(_hidden(release, data, hidden), goal)
     texts = None
     if data.modality != "text" and isinstance(place, str | Path):
         texts = texts_of_vectors(place, data, files.text)
@@ -127,15 +133,24 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
         elif bare and (labels := _only_labels(data, {*hidden, *tasks, *keep})):
             sentence = TAKEN_AS_LABELS.format(", ".join(labels))
             result = replace(result, limits=(*result.limits, sentence))
+        result = replace(result, goals=goals)
         if out is not None:
             folder = Path(out)
             result.save(folder / "audit.json")
-            report(result, folder / "report.html")
+            drawn = draw_records(release, data) if isinstance(release, Release) else None
+            report(result, folder / "report.html", pictures=drawn.files() if drawn else None)
             write_text(folder / "summary.md", summary(result))
     except BaseException:
         undo()
         raise
     return result
+
+
+def _hidden(release: AnyRelease, data: Dataset, private: list[str]) -> dict[str, int]:
+    """How many values each private attribute has; 0 for a number."""
+    own = release.private if isinstance(release, Release) else ()
+    known = [data.attributes[name] for name in private or own if name in data.attributes]
+    return {one.name: len(one.values) for one in known}
 
 
 def _only_labels(data: Dataset, named: set[str]) -> list[str]:
@@ -161,7 +176,7 @@ def _release_and_data(
     if data is None:
         raise PrivetError("Say which data to attack the release with: --data SPEC.")
     if not isinstance(data, Dataset):
-        data = load(data, files.schema)
+        data = read(data, files.schema)
     if path.suffix == ".onnx":
         release = from_onnx(path, data, private, files.card, utility)
     elif files.card is not None:

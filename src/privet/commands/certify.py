@@ -12,15 +12,18 @@ from privet.auditing.certify import RECORDS, refuse_known
 from privet.auditing.certify import certify as certified
 from privet.auditing.signatures import Signer
 from privet.auditing.signatures import sign as signed
+from privet.commands.reading import read
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder, write_text
 from privet.core.settings import names
 from privet.data.checks import check_data, input_columns, serious
 from privet.data.dataset import Dataset
 from privet.data.looks import look_at_test
+from privet.data.schema_file import Layout
 from privet.data.sources import load
 from privet.evidence.certificate.values import Certification
 from privet.release.release import Release
+from privet.release.strangers import is_trusted, trust
 from privet.reporting.page import render_certificate
 
 
@@ -48,7 +51,7 @@ def certify(
     confidence: float = 0.99,
     target: float | None = None,
     out: str | Path | None = None,
-    schema: str | Path | None = None,
+    schema: str | Path | Layout | None = None,
     scope: Scope | None = None,
     sign: Signer | None = None,
     seed: int = 0,
@@ -90,7 +93,7 @@ def certify(
         sign.check()
     loaded = release if isinstance(release, Release) else Release.load(release)
     if not isinstance(data, Dataset):
-        data = _load_new(loaded, data, schema) if scope.new_people else load(data, schema)
+        data = _load_new(loaded, data, schema) if scope.new_people else read(data, schema)
     elif scope.new_people:
         raise PrivetError("A Dataset has its parts already: give a file, or put all into test.")
     undo = writable_folder(folder) if folder is not None else lambda: None
@@ -118,6 +121,8 @@ def certify(
             if target is not None:
                 made.card["command"] = command
                 made.save(folder, made.graph)
+                if made.graph is not None and is_trusted(loaded.graph or b""):
+                    trust(made.graph)  # one's own graph with other noise
                 hashes = {**certificate.release, "sha256": made.card["sha256"]}
                 certificate = replace(certificate, release=hashes)
         if sign is not None:
@@ -132,11 +137,11 @@ def certify(
     return certificate
 
 
-def _load_new(release: Release, spec: str | Path, schema: str | Path | None) -> Dataset:
+def _load_new(release: Release, spec: str | Path, schema: str | Path | Layout | None) -> Dataset:
     """People who are all new to the release, as far as that can be told."""
     usual = None
     with suppress(PrivetError):  # a split column may leave some part without people
         usual = load(spec, schema)
     if usual is not None:
         refuse_known(release, usual)
-    return load(spec, schema, new_people=True)
+    return read(spec, schema, new_people=True)

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from privet.commands.reading import PLAIN, read
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder
 from privet.core.progress import console
 from privet.core.settings import names
 from privet.data.checks import check_data, input_columns, refuse_meaningless, serious
-from privet.data.column_meaning import NO_INPUT
 from privet.data.dataset import Dataset
 from privet.data.schema import TableSchema
-from privet.data.sources import load
+from privet.data.schema_file import Layout
 from privet.methods.method import Method, Problem
 from privet.methods.registry import METHODS
+from privet.release.drawn_records import GRID, draw_records, write_grid
 from privet.release.release import Release
 from privet.train.checkpoint import CHECKPOINT
 from privet.train.game import Run
 
-PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 
-
-def learn(
+def learn(  # noqa: PLR0913 - a verb has as many parameters as options
     method: str | Method,
     data: str | Path | Dataset,
     private: str | Iterable[str],
@@ -34,9 +33,10 @@ def learn(
     out: str | Path | None = None,
     budget: float | None = None,
     target: float | None = None,
+    battery: str = "standard",
     settings: Iterable[str] = (),
     without: str | Iterable[str] = (),
-    schema: str | Path | None = None,
+    schema: str | Path | Layout | None = None,
     seed: int = 0,
     run: Run | None = None,
 ) -> Release:
@@ -44,15 +44,18 @@ def learn(
 
     Everything that can be wrong with the arguments is found before the work starts.
 
-    method: a method's name, or a method with its settings (then budget, target, settings and seed
-        are its own).
+    method: a method's name, or a method with its settings (then budget, settings and seed are its
+        own).
     data: what `privet.load` takes, or a Dataset.
     private: the attributes to hide.
     utility: tasks to keep possible, for methods that take tasks; for all, a task's column is no
         input.
     out: the folder for card.json, weights.safetensors and release.onnx.
     budget: the method's dial: how much privacy for how much use.
-    target: the bound to aim at, of methods whose releases are certified.
+    target: the bound to aim at, of methods whose releases are certified; of others, what the
+        strongest attacker may read on *select*, for which the dial is searched: many releases are
+        learned and attacked, and the most useful one at or below the target is kept.
+    battery: who attacks in such a search.
     settings: other settings, as "key=value".
     without: table columns to leave out of the release's input.
     schema: a TOML file that says what the columns are.
@@ -68,16 +71,14 @@ def learn(
     if isinstance(method, str):
         dial = _dial(method, budget, target)
         method = METHODS[method].parse(list(settings), budget=dial, seed=seed)
-    data = data if isinstance(data, Dataset) else load(data, schema)
+    aim = None if method.dial == "target" else target
+    data = data if isinstance(data, Dataset) else read(data, schema)
     hidden, tasks, left_out = names(private), names(utility), names(without)
     problem = method.problem(data, hidden, tasks, left_out, run)
     checks = check_data(data, hidden, tasks, input_columns(problem.schema))
     refuse_meaningless(checks, run.accept)
     for sentence in serious(checks):
         console.print(f"Look at the data first: {sentence}", **PLAIN)
-    for note in data.notes:
-        if note.startswith(NO_INPUT):
-            console.print(note, **PLAIN)
     if unused := _unused_columns(problem, [*hidden, *tasks, *left_out]):
         console.print(
             f"Left out of the input: {', '.join(unused)}. No two people share a value there, and "
@@ -85,7 +86,9 @@ def learn(
             **PLAIN,
         )
     if out is None:
-        return method.fit_problem(problem, run)
+        with tempfile.TemporaryDirectory(prefix="privet-search-") as room:
+            how = run if aim is None else replace(run, folder=Path(room), resume=False)
+            return _learned(method, problem, aim, battery, how)[0]
     if (folder / "card.json").exists() and not run.force:
         raise PrivetError(
             f"{folder} holds a release already: choose another --out, or replace it with --force."
@@ -98,14 +101,35 @@ def learn(
                 f"{folder} holds a checkpoint of unfinished work: go on with --resume, or remove "
                 "it first."
             )
-        release = method.fit_problem(problem, run)
+        release, clear = _learned(method, problem, aim, battery, run)
         release.card["command"] = run.command
-        release.save(folder)
+        release.save(folder, release.graph)
         (folder / CHECKPOINT).unlink(missing_ok=True)
+        (folder / GRID).unlink(missing_ok=True)
+        if (drawn := draw_records(release, data)) and drawn.values:
+            write_grid(drawn, folder / GRID)
+            console.print(
+                f"Before, after and as each value: {folder / GRID}. It shows real records of the "
+                "test part: keep it out of what you hand on.",
+                **PLAIN,
+            )
+        clear()
     except BaseException:
         undo()
         raise
     return release
+
+
+def _learned(
+    method: Method, problem: Problem, aim: float | None, battery: str, run: Run
+) -> tuple[Release, Callable[[], None]]:
+    """A release, by a search of the dial where there is an aim; and what to do once it is saved."""
+    if aim is None:
+        return method.fit_problem(problem, run), lambda: None
+    from privet.auditing.dial_search import DialSearch  # brings every adversary
+
+    search = DialSearch(method, problem, aim, battery, run)
+    return search.play(), search.clear
 
 
 def _unused_columns(problem: Problem, without: list[str]) -> list[str]:
@@ -119,17 +143,11 @@ def _unused_columns(problem: Problem, without: list[str]) -> list[str]:
 
 def _dial(name: str, budget: float | None, target: float | None) -> float | None:
     """The value of the method's dial: --target is the plain name of --budget where the dial is a
-    certified bound."""
+    certified bound; of other methods the dial is searched."""
     if target is None:
         return budget
-    if METHODS[name].dial != "target":
-        certified = [other.name for other in METHODS.values() if other.dial == "target"]
-        raise PrivetError(
-            f"The method {name} aims at no certified bound: --target is for "
-            f"{' and '.join(certified)}."
-        )
     if budget is not None:
         raise PrivetError(
-            f"--budget and --target are the same to the method {name}: give one of them."
+            f"--budget and --target both say where the dial of {name} is to be: give one of them."
         )
-    return target
+    return target if METHODS[name].dial == "target" else None

@@ -4,6 +4,7 @@ keys that auditors sign with."""
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from privet.auditing.signatures import Signer, make_key, read_document
@@ -57,17 +58,23 @@ def verify(
     return verified(document, loaded, data, signed=signed, key=key)
 
 
-def sign(document: str | Path, key: str | Path, auditor: str) -> Path:
+def sign(document: str | Path, key: str | Path, auditor: str, *, to_publish: bool = False) -> Path:
     """Sign an audit or a certificate in its file, and write its page again; returns the file.
 
     document: the file, or the folder that holds it.
     key: the file of a secret key.
     auditor: the name to sign with.
+    to_publish: take out the records of *test* people that an audit shows, as publishing it in a
+        campaign does; a signature of more would not fit what is published.
     """
     path = _file(Path(document))
     signer = Signer(key, auditor)
     if "battery" in read_document(path):
-        audit = signed(Audit.load(path), signer)
+        audit = Audit.load(path)
+        if to_publish:
+            shown = [replace(one, originals=(), rebuilt=()) for one in audit.rebuilt]
+            audit = replace(audit, rebuilt=tuple(shown))
+        audit = signed(audit, signer)
         audit.save(path)
         pages = {"report.html": render(audit), "summary.md": summary(audit)}
     else:

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from privet.core.terminal import PlainConsole
+
 # Everything that is not a result goes to standard error.
-console = Console(stderr=True)
+console = PlainConsole(stderr=True)
 
 # tick(done, text="") - how many are done in all, and what to show beside the bar.
 Tick = Callable[..., None]

@@ -108,9 +108,8 @@ def picture_files(
         left = [row for row in range(len(paths)) if row not in broken]
         if not layout.skip_broken or not left:
             raise
-        note = f"{len(broken):,} of {len(paths):,} pictures cannot be read and were left out."
         paths, columns = [paths[row] for row in left], columns.iloc[left]
-        notes = (*notes, note)
+        notes = (*notes, error.left_out)
         return picture_files(name, paths, columns, layout, tables, progress, notes, beside)
     except MixedSizes:
         size = common_size(one_by_one())

@@ -8,7 +8,7 @@ need. Threads are enough, because Pillow decodes outside the interpreter's lock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -27,8 +27,6 @@ _CHUNK = 64
 _CHUNK_BYTES = 8 << 20
 # The longer side, in pixels, of what pictures of different sizes are brought to.
 LONGEST_SIDE = 128
-# Broken pictures that are named.
-_LISTED = 20
 
 
 class Picture(NamedTuple):
@@ -47,12 +45,27 @@ class BrokenPictures(PrivetError):
     """Some pictures cannot be read.
 
     Parameters:
-        rows: The numbers of these pictures.
+        reasons: By the number of each of these pictures, a sentence on it.
+        n: How many pictures there are.
     """
 
-    def __init__(self, sentence: str, rows: Sequence[int]) -> None:
-        super().__init__(sentence)
-        self.rows = tuple(rows)
+    def __init__(self, reasons: Mapping[int, str], n: int) -> None:
+        self.rows, self.n = tuple(sorted(reasons)), n
+        self.reasons = [reasons[row] for row in self.rows]
+        listed = "\n  ".join(self.reasons)
+        super().__init__(
+            listed
+            if len(self.rows) == 1
+            else f"{len(self.rows):,} of {n:,} pictures cannot be read. Replace or remove them, or "
+            f"leave them out with --skip-broken:\n  {listed}"
+        )
+
+    @property
+    def left_out(self) -> str:
+        """A note that lists every one of them, for a reader that goes on without them."""
+        listed = "\n  ".join(self.reasons)
+        counts = f"{len(self.rows):,} of {self.n:,} pictures"
+        return f"{counts} cannot be read and were left out:\n  {listed}"
 
 
 class MixedSizes(PrivetError):
@@ -69,16 +82,7 @@ class _Failures:
     def check(self, n: int) -> None:
         """Raise what was found, once everything was looked at."""
         if self.broken:
-            rows = sorted(self.broken)
-            if len(rows) == 1:
-                raise BrokenPictures(self.broken[rows[0]], rows)
-            listed = "\n  ".join(self.broken[row] for row in rows[:_LISTED])
-            more = f"\n  and {len(rows) - _LISTED:,} more" if len(rows) > _LISTED else ""
-            raise BrokenPictures(
-                f"{len(rows):,} of {n:,} pictures cannot be read. Replace or remove them, or leave "
-                f"them out with  skip_broken = true  in a --schema file:\n  {listed}{more}",
-                rows,
-            )
+            raise BrokenPictures(self.broken, n)
         if self.other_size:
             raise MixedSizes(self.other_size)
 

@@ -44,7 +44,7 @@ class Layout:
     Parameters:
         x: The column that is the record itself.
         size: Height and width that pictures are brought to.
-        skip_broken: Whether pictures that cannot be read are left out.
+        skip_broken: Whether pictures, and parts of a table, that cannot be read are left out.
         shape: Channels and time of one window, where a file holds only a row of numbers.
         dtype: Type of numbers that a file holds as bytes; float16 where nothing is said.
         features: Table columns that are input.
@@ -95,10 +95,11 @@ def refuse_schema_file(layout: Layout, name: str) -> None:
         raise PrivetError(f"The built-in data {name} takes no --schema: its columns are known.")
 
 
-def read_layout(path: str | Path | None) -> Layout:
-    """The layout in a TOML file; without a file, the one that leaves everything to be guessed."""
-    if path is None:
-        return Layout()
+def read_layout(path: str | Path | Layout | None) -> Layout:
+    """The layout in a TOML file, or a layout as it is; without either, the one that leaves
+    everything to be guessed."""
+    if path is None or isinstance(path, Layout):
+        return path or Layout()
     try:
         with Path(path).open("rb") as file:
             content = tomllib.load(file)

@@ -29,12 +29,10 @@ def show(
     private: Sequence[str] = (),
     utility: Sequence[str] = (),
     width: int = 100,
-) -> RenderableType:
+) -> Group:
     """A page of so many columns; what is wrong with the data for these private attributes and tasks
     comes first."""
-    page: list[RenderableType] = [
-        Text(f"{data.name}: {len(data):,} records, {_shape(data)}", style="bold")
-    ]
+    page: list[RenderableType] = [Text(kind_sentence(data), style="bold")]
     colours = {"meaningless": "bold red", "warning": "yellow", "note": ""}
     page += [
         Text(f"Check: {check.sentence}", style=colours[check.severity])
@@ -65,18 +63,21 @@ def show(
     return Group(*page)
 
 
-def _shape(data: Dataset) -> str:
+def kind_sentence(data: Dataset) -> str:
+    """What the data was taken for, which is a guess that a --schema file can overrule."""
+    n = f"{len(data):,}"
     if data.modality == "image":
         channels, height, width = data.records.shape[1:]
-        return f"pictures {height} x {width}, {channels} channels"
-    if data.modality == "signal":
-        return f"windows of {data.records.shape[1]} channels x {data.records.shape[2]} steps"
-    if data.modality == "table":
-        return f"rows of {data.records.shape[1]} columns"
-    return (
-        "texts, half of them longer than"
-        f" {int(np.median([len(text) for text in data.records[data.rows]]))} letters"
-    )
+        kind = f"{n} pictures of {height} x {width} pixels in {channels} channels"
+    elif data.modality == "signal":
+        channels, steps = data.records.shape[1:]
+        kind = f"{n} windows of {channels} channels x {steps} steps"
+    elif data.modality == "table":
+        kind = f"a table of {n} rows with {data.records.shape[1]} columns of input"
+    else:
+        letters = int(np.median([len(text) for text in data.records[data.rows]]))
+        kind = f"{n} texts, half of them longer than {letters} letters"
+    return f"{data.name} was read as {kind}."
 
 
 def _parts(data: Dataset) -> Table:

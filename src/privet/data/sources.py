@@ -19,6 +19,7 @@ from privet.core.registry import Registry
 from privet.data.dataset import PARTS, Dataset
 from privet.data.folders import read_folder
 from privet.data.in_memory import as_dataset
+from privet.data.part_files import is_pattern, read_part_files
 from privet.data.schema_file import Layout, read_layout
 from privet.data.table_files import PACKED, READERS, kind_of
 from privet.data.tables import read_parquet, read_table_file
@@ -50,16 +51,17 @@ FILES: dict[str, Callable[[Path, Layout, bool], Dataset]] = {
 
 def load(
     spec: Any,
-    schema: str | Path | None = None,
+    schema: str | Path | Layout | None = None,
     progress: bool = True,
     new_people: bool = False,
 ) -> Dataset:
     """The data that `spec` names.
 
-    spec: a built-in name (`portraits`, `toy:gaussian`), a published set (`celeba:DIR`), a file, a
-        folder of pictures, or rows in memory: a frame of pandas or polars, an Arrow table, a
-        dataset of Hugging Face, a mapping of columns.
-    schema: a TOML file that says what the columns are, where the guess would be wrong.
+    spec: a built-in name (`portraits`, `toy:gaussian`), a published set (`celeba:DIR`), a file,
+        several files of one table (`parts/*.parquet`), a folder of pictures, or rows in memory: a
+        frame of pandas or polars, an Arrow table, a dataset of Hugging Face, a mapping of columns.
+    schema: a TOML file, or a Layout, that says what the columns are, where the guess would be
+        wrong.
     progress: whether to show a bar where reading takes long.
     new_people: put everybody into *test*, whatever a split column says: for people that a release
         was not learned from.
@@ -95,6 +97,8 @@ def _load(spec: Any, layout: Layout, progress: bool) -> Dataset:
 def _read_path(path: Path, name: str, layout: Layout, progress: bool) -> Dataset:
     if path.is_dir():
         return read_folder(path, layout, progress)
+    if is_pattern(path):
+        return read_part_files(path, layout, progress)
     if not path.is_file():
         if "/" not in name and not Path(name).suffix:
             raise unknown("data source", name, SOURCES)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -17,7 +17,7 @@ from privet.data.assemble import assemble, check_columns
 from privet.data.cache import content_of, digest
 from privet.data.column_roles import Choice, Role, choose, roles_of
 from privet.data.dataset import Dataset
-from privet.data.packing import Picture, pack
+from privet.data.packing import BrokenPictures, Picture, pack
 from privet.data.schema_file import Layout
 from privet.data.table_files import read_table, stem_of
 from privet.data.vector_columns import as_windows, read_numbers
@@ -28,7 +28,7 @@ _ROWS_AT_ONCE = 64
 def read_table_file(path: Path, layout: Layout, progress: bool = True) -> Dataset:
     """A table in any of the forms that table_files.py reads."""
     frame, notes = read_table(path)
-    return _from_plain(path, frame, layout, content_of([path]), notes)
+    return from_plain(path, frame, layout, content_of([path]), notes)
 
 
 def from_frame(frame: pd.DataFrame, layout: Layout | None = None, name: str = "frame") -> Dataset:
@@ -41,10 +41,10 @@ def from_frame(frame: pd.DataFrame, layout: Layout | None = None, name: str = "f
     plain = frame.reset_index(drop=True).rename(columns=str)
     rows = pd.util.hash_pandas_object(plain, index=False).to_numpy().tobytes()
     content = hashlib.sha256(rows + "\0".join(plain.columns).encode()).hexdigest()
-    return _from_plain(Path(name), plain, layout or Layout(), content)
+    return from_plain(Path(name), plain, layout or Layout(), content)
 
 
-def _from_plain(
+def from_plain(
     path: Path, frame: pd.DataFrame, layout: Layout, content: str, notes: tuple[str, ...] = ()
 ) -> Dataset:
     """A table whose cells hold single values."""
@@ -55,10 +55,13 @@ def _from_plain(
     return _finish(path, choice, frame, layout, content)
 
 
-def read_parquet(path: Path, layout: Layout, progress: bool = True) -> Dataset:
+def read_parquet(
+    path: Path, layout: Layout, progress: bool = True, content: str | None = None
+) -> Dataset:
+    """A parquet file; `content` is the digest of what is in it, where it is known."""
     try:
         with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
-            return _read_parquet(path, file, layout, progress)
+            return _read_parquet(path, file, layout, progress, content or content_of([path]))
     except pa.ArrowException as error:
         raise PrivetError(
             f"{path} cannot be read as parquet ({str(error).splitlines()[0].rstrip('.')})."
@@ -67,7 +70,7 @@ def read_parquet(path: Path, layout: Layout, progress: bool = True) -> Dataset:
         raise PrivetError(f"Cannot read {path}: {error.strerror or error}.") from None
 
 
-def _read_parquet(path: Path, file: Any, layout: Layout, progress: bool) -> Dataset:
+def _read_parquet(path: Path, file: Any, layout: Layout, progress: bool, content: str) -> Dataset:
     schema = file.schema_arrow
     if twice := [name for name in schema.names if schema.names.count(name) > 1]:
         raise PrivetError(f"{path} has two columns called '{twice[0]}': rename one.")
@@ -83,7 +86,7 @@ def _read_parquet(path: Path, file: Any, layout: Layout, progress: bool) -> Data
         layout,
         path.name,
     )
-    return _finish(path, choice, plain, layout, content_of([path]), file, progress)
+    return _finish(path, choice, plain, layout, content, file, progress)
 
 
 def _finish(
@@ -96,12 +99,20 @@ def _finish(
     progress: bool = True,
 ) -> Dataset:
     x, where, masks, records = choice.x, f"The column '{choice.x}' of {path}", {}, None
+    notes = choice.notes
     if choice.modality == "image":
-        records = _pictures(path, file, str(x), content, layout.size, False, progress)
+        pictures = _Pictures(path, file, content, progress)
+        try:
+            records = pictures.pack(str(x), layout.size)
+        except BrokenPictures as error:
+            if not layout.skip_broken or len(error.rows) == len(plain):
+                raise
+            pictures = pictures._replace(broken=frozenset(error.rows))
+            records = pictures.pack(str(x), layout.size)
+            plain = plain.drop(index=plain.index[list(error.rows)])
+            notes = (*notes, error.left_out)
         for mask in choice.masks:
-            masks[mask] = _pictures(path, file, mask, content, records.shape[2:], True, progress)[
-                :, 0
-            ]
+            masks[mask] = pictures.pack(mask, records.shape[2:], mask=True)[:, 0]
     elif choice.modality == "text":
         records, plain = (
             plain[x].fillna("").astype(str).to_numpy(dtype=object),
@@ -114,28 +125,38 @@ def _finish(
         else:
             flat = numbers.reshape(len(numbers), -1)
             records = pd.DataFrame(flat, columns=[f"v{i}" for i in range(flat.shape[1])])
-    return assemble(
-        stem_of(path), choice.modality, records, plain, layout, content, masks, choice.notes
-    )
+    return assemble(stem_of(path), choice.modality, records, plain, layout, content, masks, notes)
 
 
-def _pictures(
-    path: Path,
-    file: Any,
-    column: str,
-    content: str,
-    size: tuple[int, int] | None,
-    mask: bool,
-    progress: bool,
-) -> Any:
-    def one_by_one() -> Iterator[Picture]:
+class _Pictures(NamedTuple):
+    """Pictures in the cells of an open parquet file.
+
+    Parameters:
+        content: Digest of what is in the file.
+        broken: Numbers of rows that are left out.
+    """
+
+    path: Path
+    file: Any
+    content: str
+    progress: bool
+    broken: frozenset[int] = frozenset()
+
+    def one_by_one(self, column: str) -> Iterator[Picture]:
+        """What is in the column, row by row."""
         row = 0
-        for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=[column]):
+        for batch in self.file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=[column]):
             for cell in batch.column(0):
                 row += 1
-                yield Picture(f"Row {row} of the column '{column}' in {path}", cell.as_py() or b"")
+                if row - 1 not in self.broken:
+                    name = f"Row {row} of the column '{column}' in {self.path}"
+                    yield Picture(name, cell.as_py() or b"")
 
-    return pack(one_by_one, file.metadata.num_rows, digest(content, column), size, mask, progress)
+    def pack(self, column: str, size: tuple[int, int] | None, mask: bool = False) -> Any:
+        """The column as one array of pictures or masks."""
+        n = self.file.metadata.num_rows - len(self.broken)
+        content = digest(self.content, column, *sorted(self.broken))
+        return pack(lambda: self.one_by_one(column), n, content, size, mask, self.progress)
 
 
 def _plain_frame(file: Any, names: list[str]) -> pd.DataFrame:

@@ -22,8 +22,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privet.core.errors import PrivetError, refuse_if
+from privet.data.column_meaning import is_text
 from privet.data.dataset import Array
 from privet.data.schema import split_words
+from privet.data.table_files import READERS, kind_of
+from privet.data.table_files import read_table as read_rows
 from privet.data.vector_columns import depth, is_bytes, read_numbers
 
 # How an unknown word is written in a released text.
@@ -146,10 +149,16 @@ def _is_text(kind: Any) -> bool:
 
 
 def text_column(table: Any, column: str | None, file: str) -> str:
-    """The column of texts: the one named, the one called text, or the only one of strings."""
+    """The column of texts: the one named, the one called text, the only one of strings, or the
+    only one of sentences."""
     kinds = {name: table.schema.field(name).type for name in table.schema.names}
     texts = text_columns(kinds, column, file)
     chosen = column or ("text" if "text" in texts else texts[0] if len(texts) == 1 else None)
+    if chosen is None:
+        sentences = [
+            name for name in texts if is_text(table.column(name).slice(0, 200).to_pandas())
+        ]
+        chosen = sentences[0] if len(sentences) == 1 else None
     if chosen is None:
         raise PrivetError(
             f"Say which column of {file} holds the texts, with --text: "
@@ -159,7 +168,9 @@ def text_column(table: Any, column: str | None, file: str) -> str:
 
 
 def read_table(path: Path) -> Any:
-    """A parquet file as an Arrow table; an error where it cannot be read or is empty."""
+    """A file as an Arrow table; an error where it cannot be read or is empty."""
+    if kind_of(path) in READERS:
+        return pa.Table.from_pandas(read_rows(path)[0], preserve_index=False)
     try:
         table = pq.read_table(path)
     except pa.ArrowException as error:
@@ -173,7 +184,7 @@ def read_table(path: Path) -> Any:
 
 
 def read_texts(path: Path, column: str | None = None) -> tuple[Any, str, list[str]]:
-    """A parquet file of texts: its table, the name of the column, and the texts, "" for a missing
+    """A file of texts: its table, the name of the column, and the texts, "" for a missing
     one."""
     table = read_table(path)
     name = text_column(table, column, path.name)

@@ -1,0 +1,65 @@
+"""Options that several verbs share, and where verbs write."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from privet.core.terminal import plain_console
+
+if TYPE_CHECKING:
+    from privet.data.schema_file import Layout
+
+# Results go to standard output; progress and errors to standard error.
+out = plain_console()
+
+Data = Annotated[
+    str,
+    typer.Option(
+        "--data",
+        help="portraits, toy:gaussian, celeba:DIR, a table (parquet, CSV, ...), its parts "
+        "('parts/*.csv'), a folder of pictures",
+    ),
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema", help="TOML file that says what the columns are, where the guess is wrong"
+    ),
+]
+SkipBroken = Annotated[
+    bool,
+    typer.Option(
+        "--skip-broken",
+        help="Leave out pictures, and parts of a table, that cannot be read; each is listed",
+    ),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", help="On one machine's CPU the same seed gives the same result")
+]
+Device = Annotated[str, typer.Option("--device", help="cpu, cuda or auto")]
+Ray = Annotated[
+    str | None,
+    typer.Option("--ray", metavar="auto|HOST:PORT", help="Work on this Ray cluster; docs/scale.md"),
+]
+Out = Annotated[Path, typer.Option("--out", help="Folder for the results")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is in --out already")]
+
+
+def layout(schema: Path | None, skip_broken: bool) -> Path | Layout | None:
+    """What --schema and --skip-broken say together."""
+    if not skip_broken:
+        return schema
+    from privet.data.schema_file import read_layout
+
+    return replace(read_layout(schema), skip_broken=True)
+
+
+def command_line() -> str:
+    """The command as it was typed, for cards and pages."""
+    return shlex.join(["privet", *sys.argv[1:]])
