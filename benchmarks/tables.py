@@ -16,7 +16,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,9 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 FIGURE = {"value", "low", "high", "seeds", "unit", "by", "strong"}
+# A cell that is taken from another study: its topic, the first cell of its row (or the row's
+# number, from 0) and the column's key.
+TAKEN = {"study", "row", "key"}
 COLUMN = {"key", "title", "unit", "joined"}
 
 
@@ -92,6 +95,8 @@ def _check(key: str, cell: Any) -> None:
     if isinstance(cell, list):
         for one in cell:
             _check(key, one)
+    elif isinstance(cell, dict) and "study" in cell:
+        _keys(cell, TAKEN, TAKEN, f"taken cell of {key}")
     elif isinstance(cell, dict):
         _keys(cell, FIGURE, {"value"}, f"figure of {key}")
         if ("low" in cell) != ("high" in cell):
@@ -115,6 +120,41 @@ def read(path: Path) -> Study:
         return Study(**json.loads(path.read_text(encoding="utf-8"), parse_float=Decimal))
     except (OSError, ValueError, TypeError) as error:
         raise ResultError(f"{path.name}: {error}") from None
+
+
+def resolved(studies: Mapping[str, Study]) -> dict[str, Study]:
+    """The studies with cells that are taken from others in their place, without seeds and bold."""
+
+    def cell(value: Any, topic: str) -> Any:
+        if isinstance(value, list):
+            return [cell(one, topic) for one in value]
+        if not isinstance(value, dict) or "study" not in value:
+            return value
+        source = studies.get(value["study"])
+        if source is None:
+            raise ResultError(f"{topic}.json takes a cell from {value['study']}, which is missing.")
+        rows, first = source.rows, source.columns[0]["key"]
+        wanted = value["row"]
+        fitting = [row for row in rows if row.get(first) == wanted] or (
+            [rows[wanted]] if isinstance(wanted, int) and wanted < len(rows) else []
+        )
+        if len(fitting) != 1 or value["key"] not in fitting[0]:
+            raise ResultError(
+                f"{topic}.json: {len(fitting)} rows of {value['study']} are '{wanted}' with a cell "
+                f"'{value['key']}'."
+            )
+        taken = fitting[0][value["key"]]
+        if not isinstance(taken, dict):
+            return taken
+        return {name: part for name, part in taken.items() if name not in ("seeds", "strong")}
+
+    return {
+        topic: replace(
+            study,
+            rows=[{key: cell(value, topic) for key, value in row.items()} for row in study.rows],
+        )
+        for topic, study in studies.items()
+    }
 
 
 def write(path: Path, study: Study) -> None:
@@ -247,9 +287,8 @@ def pages(root: Path) -> Iterator[Path]:
 
 def differing(root: Path) -> dict[Path, str]:
     """Pages that are not as the results say, with what they should be."""
-    studies = {
-        path.stem: read(path) for path in sorted((root / "benchmarks/results").glob("*.json"))
-    }
+    paths = sorted((root / "benchmarks/results").glob("*.json"))
+    studies = resolved({path.stem: read(path) for path in paths})
     found, shown = {}, set()
     for page in pages(root):
         text = page.read_text(encoding="utf-8")
