@@ -40,7 +40,7 @@ demo: .venv/.installed
 install: .venv/.installed
 	@mkdir -p $(HOME)/.local/bin
 	@ln -sf $(CURDIR)/$(BIN)/privet $(HOME)/.local/bin/privet
-	@echo "privet is in ~/.local/bin; if your shell does not find it, add that folder to PATH"
+	@echo "The command is in ~/.local/bin; if your shell does not find it, add that folder to PATH"
 
 test: lint
 	@echo "== pytest: tests and the examples in docstrings, two at a time"

@@ -218,7 +218,11 @@ def story(wheel: Path, folder: Path) -> None:
         for environment in (whole, light):
             dry = environment.privet("share", link, photos, "--label", "hat=no", "--dry-run")
             check("Nothing was sent." in dry, dry)
-            sent = environment.privet("share", link, photos, "--label", "hat=no", "--yes")
+            # The campaign has no certificate, so no bound covers three records of a person.
+            words = ("share", link, photos, "--label", "hat=no", "--yes")
+            refused = environment.privet(*words, code=2)
+            check("Nothing was sent: no bound covers" in refused, refused)
+            sent = environment.privet(*words, "--beyond-certificate")
             check("Sent 3." in sent, sent)
         shown = whole.privet("campaign", "show", mine)
         check("6 records of 2 people" in shown, shown)
