@@ -3,8 +3,10 @@ same run.
 
     ratio = seconds of the reference / seconds of ours    (2: ours is twice as fast)
 
-Times say as much about the machine and who else uses it as about the code; a ratio of two things
-that took turns says mostly the latter. `check` compares ratios with stored ones, never times.
+Seconds are those of the processor, over all threads of this process: programs that run at the same
+time hardly change them. They still say as much about the machine as about the code; a ratio of two
+things that took turns says mostly the latter. `check` compares ratios with stored ones, never
+times.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ class Ratio:
 
     Parameters:
         values: One a turn.
-        seconds: Of ours and of the reference, medians: for information.
+        seconds: Processor seconds of ours and of the reference, medians: for information.
     """
 
     name: str
@@ -195,9 +197,9 @@ def _pair(ours: Work, reference: Work, turn: int) -> tuple[float, float]:
 
 
 def _seconds(work: Work) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def _ratio(case: Case, pairs: Sequence[tuple[float, float]]) -> Ratio:
