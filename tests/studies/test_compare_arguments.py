@@ -51,6 +51,8 @@ DATA = [
         (["--methods", "tiprdc", "--size", "small"], "--size is for recipes"),
         (["--methods", "tiprdc", "--private", "beart"], "beart"),
         (["--methods", "tiprdc", "--utility", ""], "at least one task"),
+        (["--goal", "hat=0.6"], "There is no private attribute of this comparison 'hat'"),
+        (["--goal", "60"], "write 0.6 for 60 %"),
         (["--recipe", "tiprdc-figure-6"], "A recipe says itself what is private"),
     ],
 )

@@ -15,7 +15,7 @@ from made_rows import comparison, row, study
 
 from privet.studies.cells import RAW
 from privet.studies.collaborative_page import cards_by_page
-from privet.studies.frontier_page import failures, paper_figures, render, table, unreached
+from privet.studies.frontier_page import answer, failures, paper_figures, render, table, unreached
 from privet.studies.frontier_plots import Style, curve_plot, curves
 from privet.studies.groups import groups, pareto_front, volume
 from privet.studies.results_table import Row, at_once, write_parquet
@@ -74,6 +74,14 @@ def test_it_is_whole_and_loads_nothing(page):
     for _, a in tags.seen:
         if (a.get("href") or "").startswith("#c-"):
             assert a["href"][1:] in ids, "a point leads nowhere"
+
+
+def test_the_verdict_is_held_against_the_goal_that_was_stated():
+    released = [g for g in groups(comparison(), "", "beard", "smiling") if not g.cell.is_raw]
+    words = [answer(released, None, goal).word for goal in (0.99, 0.501)]
+    assert words == ["held", "at risk"]
+    stated = render(study(seeds=2, goals={"beard": 0.613}), comparison())
+    assert "61.3" in stated and stated != render(study(seeds=2), comparison())
 
 
 def test_its_script_is_the_one_that_is_allowed(page):

@@ -70,6 +70,13 @@ def compare(
         str | None,
         typer.Option(help="Stop by then, in seconds, or as 10m or 2h; the same command goes on"),
     ] = None,
+    goal: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[ATTRIBUTE=]SHARE",
+            help="What attackers should not exceed, for the verdict: 0.60; repeatable",
+        ),
+    ] = None,
     schema: SchemaFile = None,
     device: Device = "auto",
     ray: Ray = None,
@@ -77,6 +84,7 @@ def compare(
     """Learn and attack methods at several budgets; write the frontier of what leaks against what is
     of use."""
     from privet.commands.compare import compare as run
+    from privet.evidence.verdict import parse_goals
     from privet.studies.command_line import read_seconds, read_study
 
     study = read_study(
@@ -91,6 +99,7 @@ def compare(
         seeds=seeds,
         battery=battery,
         schema=schema,
+        goal=parse_goals(goal or ()),
     )
     found = run(
         study,

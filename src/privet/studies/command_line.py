@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from privet.core.errors import PrivetError, unknown
+from privet.evidence.verdict import check_goal
 from privet.methods.registry import METHODS
 from privet.studies import recipes
 from privet.studies.study import Study
@@ -28,6 +29,7 @@ def read_study(
     seeds: int | None = None,
     battery: str | None = None,
     schema: Path | None = None,
+    goal: float | Mapping[str, float] | None = None,
 ) -> Study:
     """The study that the command line asks for: a recipe, or one question of the user's own."""
     if recipe is not None:
@@ -36,13 +38,14 @@ def read_study(
                 "A recipe says itself what is private, which tasks and budgets there are: leave "
                 "them out, or leave out --recipe."
             )
-        return adapt(recipes.recipe(recipe, data, size), methods, settings, seeds, battery)
+        study = adapt(recipes.recipe(recipe, data, size), methods, settings, seeds, battery)
+        return with_goals(study, goal)
     if size != "full":
         raise PrivetError("--size is for recipes: choose smaller data and settings instead.")
     if data is None:
         raise PrivetError("Say which data to compare on: --data SPEC, or a --recipe.")
     among = list(dict.fromkeys(METHODS[name].name for name in methods)) or list(METHODS)
-    return Study.of(
+    study = Study.of(
         data,
         private,
         utility,
@@ -53,6 +56,24 @@ def read_study(
         battery=battery or "quick",
         schema=schema,
     )
+    return with_goals(study, goal)
+
+
+def with_goals(study: Study, goal: float | Mapping[str, float] | None) -> Study:
+    """The study with goals for its page: one for all private attributes, or one by name.
+
+    >>> study = Study.of("portraits", ["beard"], ["hat"], methods=["leace"])
+    >>> with_goals(study, 0.6).goals, with_goals(study, None).goals
+    ({'beard': 0.6}, {})
+    """
+    known = list(dict.fromkeys(name for q in study.questions for name in q.audited_private))
+    named = goal if isinstance(goal, Mapping) else {name: goal for name in known}
+    goals = {name: share for name, share in named.items() if share is not None}
+    for name, share in goals.items():
+        if name not in known:
+            raise unknown("private attribute of this comparison", name, known)
+        check_goal(name, share, 0.0)
+    return dataclasses.replace(study, goals=goals)
 
 
 def adapt(

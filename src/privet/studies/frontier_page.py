@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from itertools import product
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from markupsafe import Markup
 from privet.evidence.figures import Figure
 from privet.evidence.formatting import between, listed, percent
 from privet.evidence.sentences import say
-from privet.evidence.verdict import Word, default_goal, judge
+from privet.evidence.verdict import Goal, Word, default_goal, judge
 from privet.reporting.figure_axis import Scale
 from privet.reporting.page import jinja
 from privet.studies import frontier_plots
@@ -92,7 +92,7 @@ def render(study: Study, rows: Sequence[Row], command: str | None = None) -> str
         command=command,
         plots=frontier_plots,
         styles=styles,
-        panels={question: _panels(question, rows, styles) for question in study.questions},
+        panels={q: _panels(q, rows, styles, study.goals) for q in study.questions},
         curves=[(question, shown) for question, shown in drawn if shown],
         pages={question: name for name, (question, _) in cards_by_page(rows).items()},
         front=pareto_front,
@@ -156,7 +156,9 @@ def failures(rows: Sequence[Row]) -> list[tuple[str, str]]:
     ]
 
 
-def _panels(question: Question, rows: Sequence[Row], styles: Styles) -> list[Panel]:
+def _panels(
+    question: Question, rows: Sequence[Row], styles: Styles, goals: Mapping[str, float]
+) -> list[Panel]:
     panels = []
     for private, utility in product(question.audited_private, question.audited_utility):
         shown = groups(rows, question.name, private, utility)
@@ -171,16 +173,16 @@ def _panels(question: Question, rows: Sequence[Row], styles: Styles) -> list[Pan
                 volumes.append((style, len(of_method), volume(of_method), share))
         if released:
             of_raw = volume(raw) if raw else None
-            said = answer(released, raw[0].leak if raw else None)
+            said = answer(released, raw[0].leak if raw else None, goals.get(private))
             panels.append(Panel(private, utility, shown, volumes, volume(released), of_raw, said))
     return panels[:MOST_PANELS]
 
 
-def answer(released: Sequence[Group], raw: Figure | None) -> Answer:
-    """Which release to take: the most useful of those that hold the attribute, else the one that
-    comes nearest."""
+def answer(released: Sequence[Group], raw: Figure | None, stated: float | None = None) -> Answer:
+    """Which release to take: the most useful of those that hold the attribute against the stated
+    goal, or the default one; else the one that comes nearest."""
     chance = released[0].leak.chance
-    goal = default_goal(chance, raw)
+    goal = default_goal(chance, raw) if stated is None else Goal(stated, "stated")
     words = {id(g): judge(g.leak, goal.share, g.certified) for g in released}
     held = [group for group in released if words[id(group)] == "held"]
     best = (

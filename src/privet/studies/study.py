@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -161,6 +161,8 @@ class Study:
         title, paper, about, notes: Sentences for the page.
         published: Figures of the paper.
         refused: Who was left out, once that is known.
+        goals: What attackers should not exceed, by private attribute, for the page's verdict; of
+            others a fifth of the way from guessing to what is read from raw records.
     """
 
     questions: tuple[Question, ...]
@@ -175,6 +177,7 @@ class Study:
     published: tuple[Published, ...] = ()
     notes: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
+    goals: Mapping[str, float] = field(default_factory=dict)
 
     @staticmethod
     def of(
