@@ -51,7 +51,7 @@ LANGUAGE = [
     # Which model do I hand out?
     r"triplet:1 remembers less than plain at about the same perplexity",
     # Does it remember what I wrote?
-    r"A sentence that was never planted has an exposure of 1\.44 bits.*none 9\.0 \(8\.0",
+    r"never planted, whose exposure is 1\.44 bits.*none \S+ readable 9\.0 \(8\.0",
     # Does it still predict?
     r"Lower is better in every column.*Predicts: perplexity",
     # What leaves?

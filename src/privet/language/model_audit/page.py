@@ -12,7 +12,7 @@ from markupsafe import Markup
 from privet.evidence.figures import Figure
 from privet.language.model_audit.exposure import BY_CHANCE
 from privet.language.model_audit.findings import ModelFindings
-from privet.language.model_audit.verdict import LanguageAudit, with_interval
+from privet.language.model_audit.verdict import LanguageAudit, memory_word, with_interval
 from privet.reporting.page import jinja
 from privet.reporting.plot import Axis, Plot, Point
 
@@ -58,6 +58,7 @@ def render(audit: LanguageAudit) -> str:
             groups=list(groups),
             colour=lambda model: COLOURS[_regularizer(model)],
             with_interval=with_interval,
+            memory_word=memory_word,
             by_chance=f"{BY_CHANCE:.2f}",
         )
     )

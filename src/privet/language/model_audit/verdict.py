@@ -11,11 +11,15 @@ from privet.core.json_values import finite
 from privet.evidence.figures import Figure
 from privet.evidence.person_intervals import best_of
 from privet.evidence.sentences import say
+from privet.evidence.verdict import Word, judge
+from privet.language.model_audit.exposure import BY_CHANCE
 from privet.language.model_audit.findings import ModelFindings, exposure_below
 from privet.language.models.settings import Settings
 
 # Perplexities that differ by less than this share count as equal.
 NEAR = 0.03
+# Bits of exposure above those of a sentence that was never planted. One bit is found twice as soon.
+GOAL_BITS = 1.0
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,16 @@ class LanguageAudit:
             spent = "" if model.epsilon is None else f", epsilon spent {model.epsilon:.2f}"
             lines.append(line + spent)
         return [*lines, self.verdict]
+
+
+def memory_word(exposure: Figure | None) -> Word:
+    """Whether planted sentences are held: found at most twice as soon as one that was never
+    planted, at the upper end of the interval.
+
+    >>> memory_word(Figure(1.6, 1.2, 2.1, 20, 1.44)), memory_word(Figure(9.0, 7.0, 11.0, 20, 1.44))
+    ('held', 'readable')
+    """
+    return judge(exposure, BY_CHANCE + GOAL_BITS)
 
 
 def with_interval(figure: Figure | None, kind: str = "plain") -> str:
