@@ -166,16 +166,23 @@ def learn(
 
 
 @verbs.command(
-    epilog="Example:  privet apply hedge photos/ --out released.parquet    or, of a veil,  "
-    "privet apply veil photos/ --as picture --out shared/"
+    epilog="Examples:  privet apply hedge photos/ --out released.parquet    or, of a veil,  "
+    "privet apply veil photos/ --as picture --out shared/    or, of a large table,  "
+    "privet apply hedge 'people/*.parquet' --id person --parts --out s3://bucket/shared"
 )
 def apply(
     release: Annotated[Path, typer.Argument(help="Folder of the release")],
     inputs: Annotated[
-        list[Path],
-        typer.Argument(help="Pictures, a folder of pictures, or one table: parquet, CSV, ..."),
+        list[str],
+        typer.Argument(
+            help="Pictures, a folder of pictures, or one table: parquet, CSV, ...; with --parts "
+            "parquet files, a folder of them, a pattern in quotes, or s3://..."
+        ),
     ],
-    target: Annotated[Path, typer.Option("--out", help="A .parquet or .csv file, or a folder")],
+    target: Annotated[
+        str,
+        typer.Option("--out", help="A .parquet or .csv file, or a folder; with --parts also s3://"),
+    ],
     form: Annotated[
         str | None,
         typer.Option(
@@ -255,6 +262,26 @@ def apply(
             "certificate, where it was made for so many",
         ),
     ] = None,
+    in_parts: Annotated[
+        bool,
+        typer.Option(
+            "--parts",
+            help="Write a folder of parquet parts with a manifest of their hashes; a part tells "
+            "which input its records are from",
+        ),
+    ] = False,
+    rows_per_part: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="With --parts, rows of a part, rounded up to a multiple of 256; else about 256 MB "
+            "of released numbers",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="With --parts, go on: parts that are done are kept"),
+    ] = False,
     ray: Ray = None,
     force: Force = False,
 ) -> None:
@@ -265,9 +292,15 @@ def apply(
     """
     from privet.commands.apply import apply as run
     from privet.commands.apply import for_recipients
+    from privet.core.errors import refuse_if
     from privet.release.apply import ApplyOptions, Per
     from privet.release.own_form import Form
+    from privet.release.part_writing import Parts
 
+    refuse_if(
+        not in_parts and (resume or rows_per_part is not None),
+        "--resume and --rows-per-part go with --parts.",
+    )
     written = run(
         release,
         inputs,
@@ -288,6 +321,7 @@ def apply(
             cast(Form | None, form),
         ),
         ray=ray,
+        parts=Parts(rows_per_part, resume) if in_parts else None,
     )
     out.print(f"Released:  {written}", markup=False)
     if form is None:

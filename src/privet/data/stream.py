@@ -17,7 +17,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privet.core.errors import PrivetError, unknown
+from privet.core.errors import PrivetError, first_line, unknown
+from privet.core.stores import AnyFile, opened
 from privet.data.arrow_encoding import encode_batch
 from privet.data.dataset import Array
 from privet.data.images import is_picture, read_picture
@@ -54,7 +55,7 @@ def stream_pictures(schema: Schema, paths: Sequence[Path], batch: int) -> Iterat
 
 def chunks_of_file(
     schema: Schema,
-    path: Path,
+    path: AnyFile,
     keep: Sequence[str],
     column: str | None,
     rows: int,
@@ -158,21 +159,20 @@ def _has(part: Any, names: Sequence[str]) -> bool:
     return not isinstance(part, pd.DataFrame) and set(names) <= set(part.schema.names)
 
 
-def frames_of(path: Path, rows: int) -> Iterator[pd.DataFrame]:
+def frames_of(path: AnyFile, rows: int) -> Iterator[pd.DataFrame]:
     return (
         part if isinstance(part, pd.DataFrame) else part.to_pandas() for part in _parts(path, rows)
     )
 
 
-def _parts(path: Path, rows: int, columns: list[str] | None = None) -> Iterator[Any]:
+def _parts(path: AnyFile, rows: int, columns: list[str] | None = None) -> Iterator[Any]:
     """Frames of a table in text, record batches of a parquet file: `rows` at a time, over the ends
     of row groups."""
     try:
-        if kind_of(path) in READERS:
+        if isinstance(path, Path) and kind_of(path) in READERS:
             yield from read_in_parts(path, rows)
         else:
-            # Without these two settings, the columns of a whole row group are in memory at once.
-            with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+            with opened_parquet(path) as file:
                 yield from file.iter_batches(batch_size=rows, columns=columns)
     except (
         pa.ArrowException,
@@ -185,6 +185,45 @@ def _parts(path: Path, rows: int, columns: list[str] | None = None) -> Iterator[
             f"{path} cannot be read as parquet or CSV"
             f" ({str(error).strip().splitlines()[0].rstrip('.')})."
         ) from None
+
+
+def opened_parquet(path: AnyFile) -> Any:
+    """A parquet file that is read a little at a time: without these two settings, the columns of a
+    whole row group are in memory at once."""
+    return pq.ParquetFile(opened(path), buffer_size=1 << 20, pre_buffer=False)
+
+
+def rows_of_range(
+    path: AnyFile, rows: int, within: range, columns: list[str] | None = None
+) -> Iterator[pa.Table]:
+    """The rows of a range of a parquet file, `rows` at a time, from the row groups that it
+    touches; no more than a table is in memory."""
+    try:
+        with opened_parquet(path) as file:
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            ends = np.cumsum(sizes)
+            starts = ends - sizes
+            groups = np.flatnonzero((ends > within.start) & (starts < within.stop))
+            if not len(groups):
+                return
+            at, held, waiting = int(starts[groups[0]]), [], 0
+            for batch in file.iter_batches(
+                batch_size=rows, row_groups=groups.tolist(), columns=columns
+            ):
+                low, high = max(within.start - at, 0), min(within.stop - at, len(batch))
+                at += len(batch)
+                if low >= high:
+                    continue
+                held.append(batch.slice(low, high - low))
+                waiting += high - low
+                if waiting >= rows:
+                    table = pa.Table.from_batches(held)
+                    yield table.slice(0, rows)
+                    held, waiting = table.slice(rows).to_batches(), waiting - rows
+            if waiting:
+                yield pa.Table.from_batches(held)
+    except (pa.ArrowException, OSError) as error:
+        raise PrivetError(f"{path} cannot be read as parquet ({first_line(error)}).") from None
 
 
 def record_column(schema: Schema, frame: pd.DataFrame, where: str) -> str | None:

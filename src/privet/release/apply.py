@@ -27,6 +27,7 @@ from privet.core.errors import PrivetError, refuse_if
 from privet.core.files import replacing, writable_folder
 from privet.core.parallel_map import cores, in_order
 from privet.core.progress import bar
+from privet.core.stores import AnyFile
 from privet.data.dataset import Array
 from privet.data.images import PICTURE_FILES
 from privet.data.schema import PAD, Schema
@@ -183,7 +184,7 @@ def apply(
     graph = read_graph(folder)
     run = release_session(graph, threads=1)
     files, pictures = _find_files(inputs, keep, column, options)
-    own = _own_form(folder, release, pictures or files[0], keep, column, options, out)
+    own = own_form_of(folder, release, pictures or files[0], keep, column, options, out)
     run = run if own is None else own.behind(run)
     records = Records(
         pictures or files[0],
@@ -191,7 +192,7 @@ def apply(
         (FILE,) if own is not None and pictures else tuple(keep),
         column,
         options.id,
-        _randomness(release, options, seed),
+        randomness_of(release, options, seed),
         _person_column(pictures or files[0], options),
     )
     refuse_if(
@@ -203,7 +204,7 @@ def apply(
         names = picture_names(inputs, pictures, out, options.force)
         # Pictures in one folder are taken to be one person's.
         linked = any(Path(name).parent != Path() for name in names.values())
-        about = _about(release, records, options, seed, linked)
+        about = about_file(release, records, options, seed, linked)
         with bar("releasing", records.total, progress) as tick:
             parts = tables(release, run, _chunks(release.schema, records), records, own=own)
             return write_pictures(_ticked(parts, tick), names, out, about)
@@ -228,8 +229,8 @@ def apply(
             if first is None:
                 raise PrivetError("There are no records to release.")
             times = any(map(pa.types.is_temporal, first.schema.types))
-            about = _about(release, records, options, seed, times=times)
-            write = write_csv if target.suffix == ".csv" else _write
+            about = about_file(release, records, options, seed, times=times)
+            write = write_csv if target.suffix == ".csv" else write_parquet
             write(temporary, about, chain([first], parts))
     except BaseException:
         undo()
@@ -237,10 +238,10 @@ def apply(
     return target
 
 
-def _own_form(
+def own_form_of(
     folder: Path,
     release: Runnable,
-    source: Path | Sequence[Path],
+    source: AnyFile | Sequence[Path],
     keep: Sequence[str],
     column: str | None,
     options: ApplyOptions,
@@ -296,7 +297,7 @@ def _person_column(source: Path | Sequence[Path], options: ApplyOptions) -> str 
     return column
 
 
-def _randomness(release: Runnable, options: ApplyOptions, seed: int | None) -> Randomness:
+def randomness_of(release: Runnable, options: ApplyOptions, seed: int | None) -> Randomness:
     if seed is not None:
         return Seeded(seed)
     if options.fresh:
@@ -406,7 +407,7 @@ def _size(shape: Sequence[int | None]) -> int:
     return int(np.prod([100 if size is None else size for size in shape], dtype=np.int64)) or 1
 
 
-def _about(
+def about_file(
     release: Runnable,
     records: Records,
     options: ApplyOptions,
@@ -469,7 +470,7 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
         ) from None
 
 
-def _write(path: Path, about: dict[str, Any], parts: Iterator[pa.Table]) -> None:
+def write_parquet(path: Path, about: dict[str, Any], parts: Iterator[pa.Table]) -> None:
     """Write tables to `path`, by a thread of its own while the next are made."""
     first = next(parts)
     schema = first.schema.with_metadata({"privet": json.dumps(about)})

@@ -38,6 +38,8 @@ from privet.data.schema import PAD
 from privet.release.noise import PIECE, Noise, quantiles
 
 TAG = b"privet noise 1\0\0"
+# Begins the messages of `KeyedNoise.mark`, so that no mark is a word of noise.
+MARK_TAG = b"privet mark 1\0\0\0"
 KEY_BYTES = 32
 # Words of 64 bits in a block.
 WORDS = 8
@@ -104,6 +106,13 @@ class KeyedNoise:
             places[rows] = words[:, 0]
             filled[...] = quantiles(law.law, words[:, 1:]).reshape(filled.shape)
         return noise, places
+
+    def mark(self, text: str) -> str:
+        """32 letters by which whoever has the key, and nobody else, sees whether a text is the same
+        as before."""
+        key, graph, campaign = self._given
+        message = MARK_TAG + bytes.fromhex(graph) + _sized(campaign.encode()) + text.encode()
+        return hashlib.blake2b(message, key=key, digest_size=16).hexdigest()
 
     def words(self, x: Array, ids: Sequence[str], count: int) -> Array:
         """The first `count` random words of each of some records of one shape."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 from PIL import Image
 
 from privet.core.errors import PrivetError, refuse_if
+from privet.core.stores import AnyFile, StoredFile
 from privet.data.dataset import Array
 from privet.data.schema import Column, ImageSchema, Schema, SignalSchema, TableSchema
 from privet.data.stream import frames_of, record_column
@@ -109,7 +110,7 @@ def own_form(
     folder: Path,
     release: Runnable,
     form: Form,
-    source: Path | Sequence[Path],
+    source: AnyFile | Sequence[Path],
     column: str | None = None,
 ) -> OwnForm:
     """The own form of what the release in a folder gives; PrivetError where it has none.
@@ -135,7 +136,7 @@ def own_form(
                 f"out --as, or learn a release that gives one:  privet learn veil."
             )
         decoder = release_session(read_part(folder, release.card, "decoder"), threads=1)
-    if not isinstance(source, Path):
+    if not isinstance(source, Path | StoredFile):
         return OwnForm(schema, "image", {}, decoder)
     first = next(frames_of(source, LOOKED_AT), None)
     if first is None:

@@ -21,12 +21,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from privet.core.errors import PrivetError, first_line
-from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures
+from privet.core.errors import PrivetError
+from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures, rows_of_range
 from privet.data.table_files import READERS, kind_of
 from privet.release.apply import Records, chunk_rows, tables
 from privet.release.runtime import Runnable, read_graph
@@ -101,7 +99,7 @@ def release_range(
     error = None
     rows = range(within["start"][0].as_py(), within["stop"][0].as_py())
     try:
-        loaded, run = _load(options["fingerprint"], release[0])
+        loaded, run = load_release(options["fingerprint"], release[0])
         chunks = _chunks(loaded, options, rows, pictures)
         parts = tables(loaded, run, chunks, options["records"], workers=1)
         released = [_serialise(table) for table in parts]
@@ -120,7 +118,7 @@ def _chunks(
     release: Runnable, options: dict[str, Any], within: range, pictures: list[Any]
 ) -> Iterator[Chunk]:
     if pictures:
-        paths = [Path(path) for path in _fetch(pictures[0])[within.start : within.stop]]
+        paths = [Path(path) for path in fetched(pictures[0])[within.start : within.stop]]
         for chunk in chunks_of_pictures(release.schema, paths, options["rows"]):
             yield Chunk(within.start + chunk.start, chunk.encode)
         return
@@ -131,45 +129,21 @@ def _chunks(
             f"{socket.gethostname()} does not have the same {path}: put it on a disk that all "
             "nodes see."
         )
-    read = partial(_read_range, path, rows, within)
+    read = partial(rows_of_range, path, rows, within)
     yield from chunks_of_file(
         release.schema, path, records.columns, records.column, rows, read, within.start
     )
 
 
-def _read_range(
-    path: Path, rows: int, within: range, columns: list[str] | None
-) -> Iterator[pa.Table]:
-    """The rows of a range of a parquet file, `rows` at a time, from the row groups that it
-    touches. The range starts at a multiple of `rows`."""
-    try:
-        with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
-            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-            ends = np.cumsum(sizes)
-            starts = ends - sizes
-            groups = np.flatnonzero((ends > within.start) & (starts < within.stop))
-            at, batches = int(starts[groups[0]]), []
-            for batch in file.iter_batches(
-                batch_size=rows, row_groups=groups.tolist(), columns=columns
-            ):
-                low, high = max(within.start - at, 0), min(within.stop - at, len(batch))
-                batches += [batch.slice(low, high - low)] if low < high else []
-                at += len(batch)
-    except (pa.ArrowException, OSError) as error:
-        raise PrivetError(f"{path} cannot be read as parquet ({first_line(error)}).") from None
-    table = pa.Table.from_batches(batches)
-    yield from (table.slice(start, rows) for start in range(0, len(table), rows))
-
-
 @lru_cache(maxsize=LOADED_RELEASES)
-def _load(_fingerprint: str, release: Any) -> tuple[Runnable, Any]:
+def load_release(_fingerprint: str, release: Any) -> tuple[Runnable, Any]:
     with tempfile.TemporaryDirectory(prefix="privet-release-") as scratch:
-        write_files(Path(scratch), _fetch(release))
+        write_files(Path(scratch), fetched(release))
         return Runnable.load(Path(scratch)), release_session(read_graph(Path(scratch)), threads=1)
 
 
 @lru_cache(maxsize=LOADED_RELEASES)
-def _fetch(reference: Any) -> Any:
+def fetched(reference: Any) -> Any:
     return importlib.import_module("ray").get(reference)
 
 
