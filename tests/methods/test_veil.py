@@ -96,7 +96,7 @@ def test_a_row_is_compared_column_by_column():
     data = small("table", 400)
     problem = Veil().problem(data, "u")
     rows = problem.schema.inputs(problem.view())[:]
-    loss, x = ColumnLoss(problem.schema, rows), torch.as_tensor(rows)
+    loss, x = ColumnLoss(problem.schema, rows.mean(0, dtype=np.float64)), torch.as_tensor(rows)
     scores = x.mean(0, keepdim=True).clamp(min=1e-9).log()
     numbers = torch.tensor([not column.values for column in problem.schema.columns])
     numbers = numbers.repeat_interleave(

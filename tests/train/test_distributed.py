@@ -15,6 +15,7 @@ import torch
 from parallel_work import CASES, exact, learned
 from safetensors.torch import load_file
 
+from privet.commands.json_log import read_events
 from privet.core.errors import PrivetError
 from privet.data.sources import load
 from privet.methods.registry import METHODS
@@ -49,7 +50,7 @@ def together(tmp_path_factory: pytest.TempPathFactory, records: Path) -> Path:
         "--device",
         "cpu",
     ]
-    words += ["--out", str(out / "release")]
+    words += ["--out", str(out / "release"), "--log", str(out / "log.jsonl")]
     words += [word for setting in SETTINGS for word in ("--set", setting)]
     run = [
         sys.executable,
@@ -113,6 +114,13 @@ def test_the_command_under_torchrun_writes_one_release(together, records):
         "only the first process speaks"
     )
     assert not (together / "release" / "checkpoint.safetensors").exists()
+
+
+def test_only_the_first_process_logs(together):
+    events = list(read_events(together / "log.jsonl"))
+    assert [e["event"] for e in events if e["event"] != "round"] == ["start", "end"]
+    rounds = [(e["phase"], e["round"]) for e in events if e["event"] == "round"]
+    assert rounds and len(rounds) == len(set(rounds))
 
 
 def test_what_would_not_be_the_same_is_refused(monkeypatch, tmp_path):

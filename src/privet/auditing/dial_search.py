@@ -240,7 +240,8 @@ class DialSearch:
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / WORK, work)
         if not (folder / "card.json").exists():
-            made = method.fit_problem(self.problem, replace(self.run, folder=folder))
+            log = self.run.log and self.run.log.within(folder.name)
+            made = method.fit_problem(self.problem, replace(self.run, folder=folder, log=log))
             made.save(folder)
             (folder / CHECKPOINT).unlink(missing_ok=True)
         release = Release.load(folder, self.run.device)

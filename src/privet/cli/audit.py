@@ -11,6 +11,7 @@ import typer
 from privet.cli.options import (
     Data,
     Device,
+    Log,
     Out,
     SchemaFile,
     Seed,
@@ -84,6 +85,7 @@ def audit(
     skip_broken: SkipBroken = False,
     seed: Seed = 0,
     device: Device = "auto",
+    log: Log = None,
 ) -> None:
     """Attack a release with people it has not seen; say first whether it is held; write
     audit.json, report.html and summary.md."""
@@ -112,6 +114,7 @@ def audit(
         device=device,
         keep=keep,
         goal=parse_goals(goal or ()),
+        log=log,
     )
     for one in verdicts(result):
         out.print(f"{one.word.upper()}  {one.sentence}. {one.goal.sentence}.", markup=False)
@@ -175,6 +178,7 @@ def certify(
     skip_broken: SkipBroken = False,
     seed: Seed = 0,
     device: Device = "auto",
+    log: Log = None,
 ) -> None:
     """Say what no adversary can beat, whatever its design: a bound, from people the release has not
     seen."""
@@ -205,6 +209,7 @@ def certify(
         seed=seed,
         device=device,
         command=command_line(),
+        log=log,
     )
     for check in found.checks:
         out.print(f"Look at the data first: {check}", markup=False)

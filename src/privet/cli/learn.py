@@ -14,6 +14,7 @@ from privet.cli.options import (
     Data,
     Device,
     Force,
+    Log,
     Out,
     Ray,
     SchemaFile,
@@ -122,6 +123,7 @@ def learn(
         ),
     ] = "",
     force: Force = False,
+    log: Log = None,
     checkpoint_rounds: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Learn a release from the fit part of the data and write it to a folder."""
@@ -154,6 +156,7 @@ def learn(
             schema=layout(schema, skip_broken),
             seed=seed,
             run=how,
+            log=log,
         )
         if not first():
             return

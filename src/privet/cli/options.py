@@ -47,6 +47,14 @@ Ray = Annotated[
     str | None,
     typer.Option("--ray", metavar="auto|HOST:PORT", help="Work on this Ray cluster; docs/scale.md"),
 ]
+Log = Annotated[
+    str | None,
+    typer.Option(
+        "--log",
+        metavar="FILE.jsonl|mlflow:URI",
+        help="Write down settings, figures and results: JSON lines, or a run of MLflow",
+    ),
+]
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is in --out already")]
 

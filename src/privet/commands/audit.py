@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from privet.auditing.audit import audit as attack
 from privet.auditing.batteries import Battery, find_battery
+from privet.commands.logs import audit_figures, open_log
 from privet.commands.reading import read
 from privet.core.errors import PrivetError
-from privet.core.files import writable_folder, write_text
+from privet.core.files import results_folder, write_text
+from privet.core.run_log import logged
 from privet.core.settings import names
 from privet.data.dataset import Array, Dataset
 from privet.data.schema_file import Layout, read_layout
@@ -64,6 +67,7 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
     rebuild: bool = True,
     keep: str | Iterable[str] = (),
     goal: float | Mapping[str, float] | None = None,
+    log: str | Path | None = None,
 ) -> Audit:
     """Attack `release` with people it has not seen, and report the strongest adversary.
 
@@ -86,6 +90,7 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
         `privet.apply` wrote, the columns that it says it keeps are among them.
     goal: what attackers should not exceed, for the verdict: a balanced accuracy for all private
         attributes, or one by name (of a number the share of variance explained).
+    log: a file FILE.jsonl, or mlflow:URI: the figures with their intervals, and the files.
 
     >>> import privet
     >>> release = privet.LEACE().fit(privet.load("toy:gaussian"), private=["u"])
@@ -110,8 +115,20 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
     leaves = what_leaves(Path(str(place))) if bare else None
     if leaves is not None:
         keep += [name for name in leaves.columns if name in data.attributes and name not in keep]
-    undo = writable_folder(Path(out)) if out is not None else lambda: None
-    try:
+    notes = open_log(log)
+    said = {
+        "release": str(getattr(release, "card", {}).get("sha256", {}).get("graph", "")),
+        "private": hidden,
+        "utility": tasks,
+        "battery": chosen.name,
+        "keep": keep,
+        "data": data.name,
+        "fingerprint": data.fingerprint,
+        "seed": seed,
+        "out": None if out is None else str(out),
+    }
+    room = results_folder(Path(out)) if out is not None else nullcontext()
+    with logged(notes, "audit", said), room:
         result = attack(
             release,
             data,
@@ -140,9 +157,9 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
             drawn = draw_records(release, data) if isinstance(release, Release) else None
             report(result, folder / "report.html", pictures=drawn.files() if drawn else None)
             write_text(folder / "summary.md", summary(result))
-    except BaseException:
-        undo()
-        raise
+        if notes is not None:
+            written = ("audit.json", "report.html", "summary.md") if out is not None else ()
+            notes.end(audit_figures(result), [Path(str(out)) / name for name in written])
     return result
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -12,9 +12,11 @@ from privet.auditing.certify import RECORDS, refuse_known
 from privet.auditing.certify import certify as certified
 from privet.auditing.signatures import Signer
 from privet.auditing.signatures import sign as signed
+from privet.commands.logs import certificate_figures, open_log
 from privet.commands.reading import read
 from privet.core.errors import PrivetError
-from privet.core.files import writable_folder, write_text
+from privet.core.files import results_folder, write_text
+from privet.core.run_log import logged
 from privet.core.settings import names
 from privet.data.checks import check_data, input_columns, serious
 from privet.data.dataset import Dataset
@@ -43,7 +45,7 @@ class Scope(NamedTuple):
     new_people: bool = False
 
 
-def certify(
+def certify(  # noqa: PLR0913 - a verb has as many parameters as options
     release: str | Path | Release,
     data: str | Path | Dataset,
     utility: str | Iterable[str] = (),
@@ -57,6 +59,7 @@ def certify(
     seed: int = 0,
     device: str = "auto",
     command: str | None = None,
+    log: str | Path | None = None,
 ) -> Certification:
     """Bound the balanced accuracy of every adversary, whatever its design, from people the release
     has not seen.
@@ -75,6 +78,7 @@ def certify(
     seed: on one machine's CPU the same seed gives the same figures.
     device: cpu, cuda or auto.
     command: what to write into the card as the command that made it.
+    log: a file FILE.jsonl, or mlflow:URI: every bound, and the files.
 
     >>> import privet
     >>> data = privet.load("toy:gaussian")
@@ -96,8 +100,20 @@ def certify(
         data = _load_new(loaded, data, schema) if scope.new_people else read(data, schema)
     elif scope.new_people:
         raise PrivetError("A Dataset has its parts already: give a file, or put all into test.")
-    undo = writable_folder(folder) if folder is not None else lambda: None
-    try:
+    notes = open_log(log)
+    said = {
+        "release": str(loaded.card.get("sha256", {}).get("graph", "")),
+        "private": loaded.private,
+        "utility": tasks,
+        "confidence": confidence,
+        "target": target,
+        "data": data.name,
+        "fingerprint": data.fingerprint,
+        "seed": seed,
+        "out": None if out is None else str(out),
+    }
+    room = results_folder(folder) if folder is not None else nullcontext()
+    with logged(notes, "certify", said), room:
         made, certificate = certified(
             loaded,
             data,
@@ -131,9 +147,9 @@ def certify(
         if folder is not None:
             certificate.save(folder / "certificate.json")
             write_text(folder / "certificate.html", page)
-    except BaseException:
-        undo()
-        raise
+        if notes is not None:
+            written = ("certificate.json", "certificate.html") if folder is not None else ()
+            notes.end(certificate_figures(certificate), [Path(str(out)) / n for n in written])
     return certificate
 
 

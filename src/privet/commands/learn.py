@@ -6,11 +6,14 @@ import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from privet.commands.logs import open_log
 from privet.commands.reading import PLAIN, read
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder
 from privet.core.progress import console
+from privet.core.run_log import logged
 from privet.core.settings import names
 from privet.data.checks import check_data, input_columns, refuse_meaningless, serious
 from privet.data.dataset import Dataset
@@ -20,6 +23,8 @@ from privet.methods.method import Method, Problem
 from privet.methods.registry import METHODS
 from privet.release.drawn_records import GRID, draw_records, write_grid
 from privet.release.release import Release
+from privet.release.runtime import FILES
+from privet.train import distributed
 from privet.train.checkpoint import CHECKPOINT
 from privet.train.game import Run
 
@@ -39,6 +44,7 @@ def learn(  # noqa: PLR0913 - a verb has as many parameters as options
     schema: str | Path | Layout | None = None,
     seed: int = 0,
     run: Run | None = None,
+    log: str | Path | None = None,
 ) -> Release:
     """Learn a release of `data` that hides `private`, and write it to the folder `out`, if given.
 
@@ -62,6 +68,7 @@ def learn(  # noqa: PLR0913 - a verb has as many parameters as options
     seed: on one machine's CPU the same seed gives the same release.
     run: device, resuming, checkpoints, checks of the data that are accepted, and whether to replace
         a release that is in `out` already.
+    log: a file FILE.jsonl, or mlflow:URI: settings, figures of rounds and, at the end, the files.
 
     >>> release = learn("leace", "toy:gaussian", private="u")
     >>> release.card["method"], release.private
@@ -85,22 +92,63 @@ def learn(  # noqa: PLR0913 - a verb has as many parameters as options
             "the card would name theirs.",
             **PLAIN,
         )
-    if out is None:
-        with tempfile.TemporaryDirectory(prefix="privet-search-") as room:
-            how = run if aim is None else replace(run, folder=Path(room), resume=False)
-            return _learned(method, problem, aim, battery, how)[0]
+    if out is not None:
+        _refuse_leftovers(folder, run)
+    if log is not None and distributed.first():
+        run = replace(run, log=open_log(log, run.resume))
+    with logged(run.log, "learn", _said(method, problem, out)):
+        if out is None:
+            with tempfile.TemporaryDirectory(prefix="privet-search-") as room:
+                how = run if aim is None else replace(run, folder=Path(room), resume=False)
+                release = _learned(method, problem, aim, battery, how)[0]
+        else:
+            release = _written(method, problem, data, aim, battery, folder, run)
+        if run.log is not None:
+            paths = [folder / name for name in ("card.json", *FILES.values())]
+            run.log.end({}, [path for path in paths if out is not None and path.exists()])
+    return release
+
+
+def _refuse_leftovers(folder: Path, run: Run) -> None:
+    """Nothing is overwritten that somebody has not said may be."""
     if (folder / "card.json").exists() and not run.force:
         raise PrivetError(
             f"{folder} holds a release already: choose another --out, or replace it with --force."
         )
+    if not run.resume and (folder / CHECKPOINT).exists():
+        raise PrivetError(
+            f"{folder} holds a checkpoint of unfinished work: go on with --resume, or remove it "
+            "first."
+        )
+
+
+def _said(method: Method, problem: Problem, out: str | Path | None) -> dict[str, Any]:
+    """What a log tells of the request; the same words name the same work."""
+    return {
+        "method": method.name,
+        **method.settings(),
+        "private": [attribute.name for attribute in problem.private],
+        "utility": [attribute.name for attribute in problem.utility],
+        "seed": method.seed,
+        "data": problem.data.name,
+        "fingerprint": problem.data.fingerprint,
+        "out": None if out is None else str(out),
+    }
+
+
+def _written(
+    method: Method,
+    problem: Problem,
+    data: Dataset,
+    aim: float | None,
+    battery: str,
+    folder: Path,
+    run: Run,
+) -> Release:
+    """Learn a release and write it to the folder."""
     run = replace(run, folder=run.folder or folder)
     undo = writable_folder(folder)
     try:
-        if not run.resume and (folder / CHECKPOINT).exists():
-            raise PrivetError(
-                f"{folder} holds a checkpoint of unfinished work: go on with --resume, or remove "
-                "it first."
-            )
         release, clear = _learned(method, problem, aim, battery, run)
         release.card["command"] = run.command
         release.save(folder, release.graph)

@@ -37,9 +37,10 @@ def assemble(
     """
     rows, chosen = choose_rows(columns, layout)
     columns = columns.drop(columns=[column for column in layout.drop if column in columns.columns])
-    person_column = _named(layout.person, ("person", "author"), columns)
-    split_column = _named(layout.split, ("split",), columns)
-    left = columns.iloc[rows]
+    person_column = named_column(layout.person, ("person", "author"), columns)
+    split_column = named_column(layout.split, ("split",), columns)
+    # Rows stay in order, so that as many as before are the same.
+    left = columns if len(rows) == len(columns) else columns.iloc[rows]
 
     coded = {
         str(c): _code(str(c), left[c], layout, c == person_column)
@@ -48,7 +49,7 @@ def assemble(
     }
     attributes = {column: attribute for column, (attribute, _) in coded.items()}
     labels = {column: codes for column, (_, codes) in coded.items()}
-    person, lost = _people(labels, person_column)
+    person, lost = people_of(labels, person_column)
     split = None if split_column is None else left[split_column].map(cell_text).to_numpy(dtype=str)
     classes = {c: labels[c] for c, attribute in attributes.items() if attribute.is_class}
     part_of, moved = assign(len(rows), person, split, layout.seed, classes)
@@ -116,7 +117,8 @@ def check_columns(
             )
 
 
-def _named(wish: Name, usual: tuple[str, ...], columns: pd.DataFrame) -> str | None:
+def named_column(wish: Name, usual: tuple[str, ...], columns: Any) -> str | None:
+    """The column that the layout names for a role, or else one that usually has it."""
     if wish is False:
         return None
     return wish or next((column for column in usual if column in columns.columns), None)
@@ -131,7 +133,7 @@ def _code(name: str, column: pd.Series, layout: Layout, is_person: bool) -> tupl
     return code(name, column, wish.kind, list(wish.bins))
 
 
-def _people(
+def people_of(
     labels: Mapping[str, Array], column: str | None
 ) -> tuple[Array | None, tuple[str, ...]]:
     """Person codes without gaps; a record whose person is not known stands for a person of its

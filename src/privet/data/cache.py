@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -123,29 +123,30 @@ def read_small(path: str | Path) -> bytes | None:
         os.close(handle)
 
 
-def find_array(key: str, n: int) -> Array | None:
+def find_array(key: str, n: int, dtype: Any = np.uint8) -> Array | None:
     """The array kept under `key`, mapped into memory, or None if there is none that can be
     believed."""
     try:
         found: Array = np.load(cache_folder() / f"{key}.npy", mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError):
         return None
-    return found if len(found) == n and found.dtype == np.uint8 else None
+    return found if len(found) == n and found.dtype == dtype else None
 
 
 @contextmanager
-def keep_array(key: str, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
-    """A file to write the bytes of a uint8 array of `shape` to; it appears under `key` only when
-    the block has ended well."""
-    folder, needed = cache_folder(), int(np.prod(shape))
+def keep_array(key: str, shape: tuple[int, ...], dtype: Any = np.uint8) -> Iterator[BinaryIO]:
+    """A file to write the bytes of an array of `shape` to; it appears under `key` only when the
+    block has ended well."""
+    kind = np.dtype(dtype)
+    folder, needed = cache_folder(), int(np.prod(shape)) * kind.itemsize
     _remove_abandoned(folder)
     if (free := shutil.disk_usage(folder).free) < needed:
-        room = f"{free / 1e9:.1f} GB free and the pictures need {needed / 1e9:.1f}"
+        room = f"{free / 1e9:.1f} GB free and the data needs {needed / 1e9:.1f}"
         raise PrivetError(f"{folder} has {room}: make room or set PRIVET_CACHE to another folder.")
     try:
         with replacing(folder / f"{key}.npy") as temporary, temporary.open("wb") as file:
             np.lib.format.write_array_header_1_0(
-                file, {"descr": "|u1", "fortran_order": False, "shape": shape}
+                file, {"descr": kind.str, "fortran_order": False, "shape": shape}
             )
             start = file.tell()
             file.flush()

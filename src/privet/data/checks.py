@@ -4,14 +4,14 @@ few people. Each is a sentence that is said first."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from privet.core.errors import PrivetError, unknown
 from privet.data.dataset import PARTS, Array, Attribute, Dataset
-from privet.data.duplicates import Copies, copies
+from privet.data.duplicates import Copies, copies, some_contents
 from privet.data.label_columns import LabelColumn, label_columns
 from privet.data.near_duplicates import MOST, near_duplicates
 from privet.data.schema import Schema, TableSchema
@@ -74,8 +74,9 @@ def check_data(
     if columns is None:
         every = data.records.columns if data.modality == "table" else ()
         columns = [str(name) for name in every if name not in (*private, *utility)]
+    counted, each = some_contents(data)
     checks = [
-        *_duplicates(copies(data)),
+        *_duplicates(copies(counted), each),
         *_near_duplicates(data),
         *_labels(label_columns(data, [*private, *utility], columns), private),
         *_parts(data),
@@ -107,7 +108,13 @@ def refuse_meaningless(checks: Iterable[DataCheck], accept: Sequence[str] = ()) 
             raise PrivetError(f"{check.sentence} To go on all the same:  --accept {check.what}.")
 
 
-def _duplicates(counted: Copies) -> list[DataCheck]:
+def _duplicates(counted: Copies, each: int) -> list[DataCheck]:
+    """Of one in so many contents."""
+    among = "" if each == 1 else f"Among one in {each} contents: "
+    return [replace(check, sentence=among + check.sentence) for check in _copies(counted)]
+
+
+def _copies(counted: Copies) -> list[DataCheck]:
     checks = []
     if counted.across_people:
         checks.append(_across_people(counted))

@@ -8,6 +8,7 @@ data is.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -23,6 +24,18 @@ __all__ = ["PARTS", "Array", "Attribute", "Dataset", "Kind", "Modality", "Splits
 Modality = Literal["image", "table", "text", "signal"]
 
 PARTS = ("fit", "attack", "select", "test")
+
+
+class LabelsByName(Mapping[str, Array]):
+    """Labels that are made when they are asked for, of tables that do not fit into memory."""
+
+    @abstractmethod
+    def of_rows(self, rows: Array) -> LabelsByName:
+        """The labels of these records of the source."""
+
+    @abstractmethod
+    def changed(self, labels: Mapping[str, Array]) -> LabelsByName:
+        """The same with some labels of all records of the source changed."""
 
 
 class Splits(NamedTuple):
@@ -48,7 +61,7 @@ class Dataset:
     Parameters:
         records: All raw records of the source, shared by every view: uint8 pictures (n, channels,
             height, width), possibly memory-mapped; float windows (n, channels, time); an object
-            array of strings; or a pandas frame.
+            array of strings; a pandas frame; or a StoredTable, which lies on disk.
         labels: Per attribute, aligned with `rows`: int64 codes with -1 for missing; float64 with
             NaN for missing numbers; uint8 (n, height, width) for masks.
         part_of: int8, aligned with `rows`: index into PARTS.
@@ -89,12 +102,15 @@ class Dataset:
 
     def take(self, index: Array | slice) -> Dataset:
         """A view of some of the records; the records themselves are not copied."""
+        rows, labels = self.rows[index], self.labels
         return replace(
             self,
-            rows=self.rows[index],
+            rows=rows,
             part_of=self.part_of[index],
             person=None if self.person is None else self.person[index],
-            labels={name: column[index] for name, column in self.labels.items()},
+            labels=labels.of_rows(rows)
+            if isinstance(labels, LabelsByName)
+            else {name: column[index] for name, column in labels.items()},
         )
 
     def part(self, name: str) -> Dataset:

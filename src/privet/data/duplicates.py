@@ -18,10 +18,13 @@ import numpy as np
 import pandas as pd
 
 from privet.data.dataset import PARTS, Array, Dataset
+from privet.data.stored_table import StoredTable
 
 _BLOCK = 1_000
 # Contents that must all be there a multiple of m times before a file counts as joined with itself.
 _ENOUGH = 20
+# Records of a table on disk among which copies are counted.
+_MOST = 1_000_000
 
 
 class Copies(NamedTuple):
@@ -47,6 +50,11 @@ class Copies(NamedTuple):
 
 def record_hashes(data: Dataset) -> Array:
     """A hash of 64 bits of every record's content, in the order of the view."""
+    if isinstance(data.records, StoredTable):
+        parts = data.records.iloc[data.rows].frames()
+        return np.concatenate(
+            [pd.util.hash_pandas_object(part, index=False).to_numpy() for part in parts]
+        )
     if data.modality == "table":
         frame = data.records.iloc[data.rows]
         return pd.util.hash_pandas_object(frame, index=False).to_numpy()
@@ -59,6 +67,15 @@ def record_hashes(data: Dataset) -> Array:
         for place, record in enumerate(block, start):
             hashes[place] = int.from_bytes(blake2b(record, digest_size=8).digest(), "little")
     return hashes
+
+
+def some_contents(data: Dataset) -> tuple[Dataset, int]:
+    """The records whose contents are counted, and one in how many contents that is: all, but of a
+    large table on disk those whose hash leaves no rest, so that copies stay together."""
+    each = math.ceil(len(data) / _MOST) if isinstance(data.records, StoredTable) else 1
+    if each == 1:
+        return data, 1
+    return data.take(np.flatnonzero(record_hashes(data) % np.uint64(each) == 0)), each
 
 
 def copies(data: Dataset) -> Copies:

@@ -20,7 +20,7 @@ import pandas as pd
 from privet.core.errors import PrivetError
 from privet.data.attribute_codes import code
 from privet.data.cell_text import class_text
-from privet.data.dataset import PARTS, Array, Attribute, Dataset
+from privet.data.dataset import PARTS, Array, Attribute, Dataset, LabelsByName
 from privet.data.schema import Inputs, Schema, schema_from_json
 
 
@@ -207,7 +207,7 @@ def in_classes(
 ) -> tuple[Dataset, tuple[Attribute, ...]]:
     """The data with those of the attributes that are numbers turned into `bins` equally frequent
     classes, and the attributes anew."""
-    known, labels, found = dict(data.attributes), dict(data.labels), []
+    known, labels, found = dict(data.attributes), dict[str, Array](), []
     for attribute in attributes:
         if attribute.kind == "number":
             attribute, labels[attribute.name] = classed(
@@ -215,7 +215,10 @@ def in_classes(
             )
         known[attribute.name] = attribute
         found.append(attribute)
-    return replace(data, attributes=known, labels=labels), tuple(found)
+    if not labels:
+        return data, tuple(found)
+    both = data.labels.changed(labels) if isinstance(data.labels, LabelsByName) else None
+    return replace(data, attributes=known, labels=both or {**data.labels, **labels}), tuple(found)
 
 
 def classed(data: Dataset, name: str, edges: Sequence[float]) -> tuple[Attribute, Array]:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from privet.data.dataset import Array, Dataset
+from privet.data.stored_table import StoredTable, some_rows
 
 # Balanced accuracy from which a column tells a label by itself.
 TELLS = 0.99
@@ -22,6 +23,8 @@ TELLS = 0.99
 _BINS = 256
 # Columns that are asked; a table of more is one of embeddings or spectra.
 _MOST = 2_000
+# Rows of a table on disk that are asked.
+_MOST_ROWS = 200_000
 
 
 class LabelColumn(NamedTuple):
@@ -46,6 +49,8 @@ def label_columns(
     """The columns of a table that are one of the labels, or tell it."""
     if data.modality != "table":
         return []
+    if isinstance(data.records, StoredTable):
+        data = data.take(some_rows(len(data), _MOST_ROWS))
     asked = list(columns)[:_MOST]
     frame = data.records.iloc[data.rows][[c for c in asked if c in data.records.columns]]
     coded = {name: _codes(frame[name]) for name in frame.columns}

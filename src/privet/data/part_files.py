@@ -9,6 +9,7 @@ import glob
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 from privet.core.errors import PrivetError, first_line
 from privet.data.cache import content_of
 from privet.data.dataset import Dataset
+from privet.data.large_tables import is_large, read_large
 from privet.data.schema_file import Layout
 from privet.data.table_files import READERS, kind_of, read_table
 from privet.data.tables import from_plain, read_parquet
@@ -54,15 +56,12 @@ def read_part_files(pattern: Path, layout: Layout, progress: bool = True) -> Dat
             f"{pattern} matches files that are not parts of one table ({', '.join(kinds)}): give "
             "parquet files, or tables in text."
         )
-    tables, names, broken = _read_all(paths, read, layout.skip_broken)
-    notes = [f"{len(names)} files were read as one table: {_listed(names)}."]
-    if broken:
-        notes.append(
-            f"{len(broken)} of {len(paths)} files cannot be read and were left out:\n  "
-            + "\n  ".join(broken)
-        )
-    content = content_of(names)
     name = Path(pattern.name.replace("*", "").strip("-_.") or "parts")
+    if read is _parquet and (large := _large(paths, name.stem, layout, progress)) is not None:
+        return large
+    tables, names, broken = _read_all(paths, read, layout.skip_broken)
+    notes = _notes(paths, names, broken)
+    content = content_of(names)
     if read is _plain:
         frame = pd.concat(tables, ignore_index=True)
         return from_plain(name, frame, layout, content, tuple(notes))
@@ -71,6 +70,29 @@ def read_part_files(pattern: Path, layout: Layout, progress: bool = True) -> Dat
         pq.write_table(pa.concat_tables(tables, promote_options="permissive"), joined)
         data = read_parquet(joined, layout, progress, content)
     return replace(data, notes=(*notes, *data.notes))
+
+
+def _large(paths: list[Path], name: str, layout: Layout, progress: bool) -> Dataset | None:
+    """The files as one table on disk, where it is large."""
+    files, names, broken = _read_all(paths, _opened, layout.skip_broken)
+    try:
+        if not is_large(files, layout):
+            return None
+        data = read_large(name, files, layout, content_of(names), progress)
+    finally:
+        for file in files:
+            file.close()
+    return data and replace(data, notes=(*_notes(paths, names, broken), *data.notes))
+
+
+def _notes(paths: list[Path], names: list[Path], broken: list[str]) -> list[str]:
+    notes = [f"{len(names)} files were read as one table: {_listed(names)}."]
+    if broken:
+        notes.append(
+            f"{len(broken)} of {len(paths)} files cannot be read and were left out:\n  "
+            + "\n  ".join(broken)
+        )
+    return notes
 
 
 def _read_all(
@@ -104,6 +126,8 @@ def _read_all(
 
 
 def _columns(table: Any) -> list[str]:
+    if isinstance(table, pq.ParquetFile):
+        return list(table.schema_arrow.names)
     return [str(name) for name in getattr(table, "column_names", None) or table.columns]
 
 
@@ -116,8 +140,12 @@ def _plain(path: Path) -> pd.DataFrame:
     return read_table(path)[0]
 
 
-def _parquet(path: Path) -> Any:
+def _opened(path: Path) -> Any:
+    return _parquet(path, partial(pq.ParquetFile, buffer_size=1 << 20, pre_buffer=False))
+
+
+def _parquet(path: Path, read: Callable[[Path], Any] = pq.read_table) -> Any:
     try:
-        return pq.read_table(path)
+        return read(path)
     except (pa.ArrowException, OSError) as error:
         raise PrivetError(f"{path} cannot be read as parquet ({first_line(error)}).") from None

@@ -21,6 +21,7 @@ from privet.core.errors import PrivetError, unknown
 from privet.core.registry import Registry
 from privet.data.cell_text import cell_text
 from privet.data.dataset import Array, Dataset, Modality
+from privet.data.stored_table import StoredTable
 
 
 class Inputs:
@@ -229,6 +230,10 @@ class TableSchema(Schema):
 
     def inputs(self, data: Dataset) -> Inputs:
         self.check(data)
+        if isinstance(data.records, StoredTable):
+            # Once for the whole table; views read their rows from it, as of pictures.
+            width, key = sum(column.size for column in self.columns), repr(self.columns)
+            return Inputs(data.records.packed(self.encode, width, key), data.rows)
         return Inputs(self.encode(data.records.iloc[data.rows]))
 
 

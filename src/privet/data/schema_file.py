@@ -44,6 +44,8 @@ class Layout:
     Parameters:
         x: The column that is the record itself.
         size: Height and width that pictures are brought to.
+        on_disk: Whether a parquet table is read column by column into mapped files, for tables
+            larger than memory; None: where it is large.
         skip_broken: Whether pictures, and parts of a table, that cannot be read are left out.
         shape: Channels and time of one window, where a file holds only a row of numbers.
         dtype: Type of numbers that a file holds as bytes; float16 where nothing is said.
@@ -70,6 +72,7 @@ class Layout:
     seed: int = 0
     attributes: Mapping[str, Wish] = field(default_factory=dict)
     skip_broken: bool = False
+    on_disk: bool | None = None
 
     def named_columns(self) -> list[str]:
         """Every column the file speaks of, so that a misspelt one is found before anything is
@@ -176,6 +179,7 @@ _FORMS: dict[str, tuple[Callable[[Any], bool], str, Callable[[Any], Any]]] = {
     "modality": (lambda v: v in get_args(Modality), "one of " + ", ".join(get_args(Modality)), str),
     "x": (_is_name, "the name of a column", str),
     "size": (_is_pair, "two whole numbers [height, width]", tuple),
+    "on_disk": (lambda v: isinstance(v, bool), "true or false", bool),
     "skip_broken": (lambda v: isinstance(v, bool), "true or false", bool),
     "shape": (_is_pair, "two whole numbers [channels, time]", tuple),
     "dtype": (lambda v: v in _DTYPES, "one of " + ", ".join(_DTYPES), str),

@@ -59,7 +59,7 @@ def assign(
     person it was fitted on. Where people are few and `labels` (codes, -1 for missing) say things
     that do not change within a person, those with two values are spread evenly over the parts.
     """
-    _, who = np.unique(np.arange(n) if person is None else person, return_inverse=True)
+    who = np.arange(n) if person is None else np.unique(person, return_inverse=True)[1]
     people = int(who.max(initial=-1)) + 1
     if people < len(PARTS):
         raise PrivetError(

@@ -17,6 +17,7 @@ from privet.data.assemble import assemble, check_columns
 from privet.data.cache import content_of, digest
 from privet.data.column_roles import Choice, Role, choose, roles_of
 from privet.data.dataset import Dataset
+from privet.data.large_tables import is_large, read_large
 from privet.data.packing import BrokenPictures, Picture, pack
 from privet.data.schema_file import Layout
 from privet.data.table_files import read_table, stem_of
@@ -76,6 +77,10 @@ def _read_parquet(path: Path, file: Any, layout: Layout, progress: bool, content
         raise PrivetError(f"{path} has two columns called '{twice[0]}': rename one.")
     if not file.metadata.num_rows:
         raise PrivetError(f"{path} has no rows: add records.")
+    if is_large([file], layout):
+        large = read_large(stem_of(path), [file], layout, content, progress)
+        if large is not None:
+            return large
     roles = roles_of(file, [name for name in schema.names if not name.startswith("__index_level_")])
     single = [name for name, role in roles.items() if role == "plain"]
     check_columns(layout, single, path.name, beside=[name for name in roles if name not in single])

@@ -24,12 +24,12 @@ class ColumnLoss(nn.Module):
 
     Parameters:
         schema: Of the rows.
-        rows: Encoded rows to take frequencies from.
+        frequencies: Mean of every number of encoded rows.
     """
 
     unit: Tensor
 
-    def __init__(self, schema: TableSchema, rows: Array) -> None:
+    def __init__(self, schema: TableSchema, frequencies: Array) -> None:
         super().__init__()
         self.sizes = [column.size for column in schema.columns]
         self.categories = [bool(column.values) for column in schema.columns]
@@ -43,7 +43,7 @@ class ColumnLoss(nn.Module):
         total = 0.5 * len(numbers)
         for start, size, category in zip(starts, self.sizes, self.categories, strict=True):
             if category:
-                frequency = rows[:, start : start + size].mean(0, dtype=np.float64)
+                frequency = frequencies[start : start + size]
                 total -= float((frequency * np.log(np.maximum(frequency, 1e-12))).sum())
         self.register_buffer("unit", torch.tensor(max(total, 1e-3), dtype=torch.float32))
 

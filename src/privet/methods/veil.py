@@ -37,6 +37,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from privet.core.errors import refuse
+from privet.data.dataset import Array
 from privet.data.known_attributes import Given, in_classes, know
 from privet.data.schema import ImageSchema, TableSchema
 from privet.methods.class_matching import barycentre_maps, random_directions, sliced_distance
@@ -63,6 +64,8 @@ MEMORY = 2048
 SLICES = 64
 # Records whose statistics scale the distance between records.
 MEASURED = 4096
+# Rows that are counted at once.
+COUNTED = 65_536
 # Shares of the game between which penalties come in.
 RAMP = (0.1, 0.4)
 # Share of the game after which perceptrons start again no more: rates are low then.
@@ -284,13 +287,22 @@ class VeilNetworks:
     def _distance(self) -> nn.Module:
         plain = self.schema.plain
         if isinstance(plain, TableSchema):
-            rows = self.schema.own(self.schema.inputs(self.view)[:])
-            return ColumnLoss(plain, rows)
+            return ColumnLoss(plain, self._frequencies())
         batches = islice(self.feed.in_order(), MEASURED // 512)
         prepared = [prepare(self.schema.own(batch.x)).cpu() for batch in batches]
         if self.method.distance == "pixels":
             return PixelDistance(prepared)
         return BandDistance(prepared, self.method.distance == "aligned")
+
+    def _frequencies(self) -> Array:
+        """Mean of every number of the encoded rows; of zeros and ones exactly, however many rows
+        are read at once."""
+        inputs = self.schema.inputs(self.view)
+        parts = (
+            np.arange(at, min(at + COUNTED, len(inputs))) for at in range(0, len(inputs), COUNTED)
+        )
+        sums = [self.schema.own(inputs[part]).sum(0, dtype=np.float64) for part in parts]
+        return np.asarray(np.sum(sums, axis=0) / len(inputs))
 
     def modules(self) -> dict[str, nn.Module]:
         optional = {"viewer": self.viewer, "features": self.features}

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from privet.core.errors import PrivetError
 from privet.core.progress import bar
+from privet.core.run_log import RunLog, is_logged
 from privet.data.dataset import Array
 from privet.nets.device import RunAheadLimit, place, tried_kernels
 from privet.train import checkpoint
@@ -103,6 +104,7 @@ class Run:
         command: Written into the card as the command that made the release.
         accept: Kinds of checks of the data (data/checks.py) that shall not stop the work.
         force: Whether a release that is in the folder already may be replaced.
+        log: Is told the figures of rounds.
     """
 
     folder: Path | None = None
@@ -115,6 +117,7 @@ class Run:
     command: str | None = None
     accept: tuple[str, ...] = ()
     force: bool = False
+    log: RunLog | None = None
 
     def is_due(self, seconds: float, rounds: int) -> bool:
         """Whether to save, so many seconds after the last checkpoint and at the end of this
@@ -190,9 +193,12 @@ class Game:
                 self._set_rate(phase, optimisers, (done - 1) / rounds)
                 figures = _smoothed(figures, self._round(phase, steps, batches))
                 ahead.round()
-                if done % per_epoch == 0 or done == rounds:
+                judged: dict[str, Tensor] = {}
+                if epoch_ends := done % per_epoch == 0 or done == rounds:
                     judged = {k: torch.tensor(v) for k, v in phase.after().items()}
                     self._remember(phase, done / per_epoch, {**figures, **judged})
+                if run.log is not None and (epoch_ends or is_logged(done, rounds)):
+                    run.log.round(phase.name, done, rounds, _numbers({**figures, **judged}))
                 now = time.monotonic()
                 if run.progress and (now - shown > 0.5 or done == rounds):
                     shown = now
@@ -364,6 +370,10 @@ def _smoothed(figures: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> dict[
     return {
         k: torch.lerp(figures[k], v, 0.05) if k in figures else v.clone() for k, v in new.items()
     }
+
+
+def _numbers(figures: Mapping[str, Tensor]) -> dict[str, float]:
+    return {name: float(value) for name, value in figures.items()}
 
 
 def _mix(seed: int, phase: int, done: int) -> int:
