@@ -31,7 +31,7 @@ from privet.evidence.person_intervals import bootstrap_people
 # Places of a ranking that are looked at.
 K = 10
 # Queries, drawn at random where there are more records.
-QUERIES = 2000
+QUERIES = 1000
 # Scores held in memory at a time.
 AT_ONCE = 1 << 22
 
@@ -43,6 +43,7 @@ def retrieval(
     *,
     k: int = K,
     queries: int = QUERIES,
+    same_space: bool | None = None,
     seed: int = 0,
 ) -> dict[str, Figure]:
     """What a search, and a clustering, of released vectors keeps of that of raw ones.
@@ -53,11 +54,14 @@ def retrieval(
         people: Whose each record is; every record its own person where it is left out.
         k: Places of a ranking that are looked at.
         queries: How many records are queries, drawn at random; the index is always all records.
+        same_space: Whether a raw vector can be compared with a released one; where it is left
+            out, if they have the same length.
         seed: Of the draw, and of the order of records that are equally near.
 
     Returns:
-        recall_at_10 and ndcg_at_10 (queries released too), cluster_agreement; and, where e = d,
-        recall_at_10_raw_queries, ndcg_at_10_raw_queries and drift. Intervals are over the people
+        recall_at_10 and ndcg_at_10 (queries released too), cluster_agreement; and, where raw
+        and released vectors can be compared, recall_at_10_raw_queries, ndcg_at_10_raw_queries and
+        drift. Intervals are over the people
         whose records are queries, with the index as it is.
 
     >>> x = np.random.default_rng(0).normal(size=(200, 8))
@@ -78,7 +82,8 @@ def retrieval(
     asked = np.arange(min(queries, len(before)))
     relevant = nearest(before[asked], before, k, asked)
     ways = {"": (after, "queries released too")}
-    if before.shape == after.shape:
+    same = before.shape == after.shape if same_space is None else same_space
+    if same:
         ways["_raw_queries"] = (before, "raw queries, released index")
     figures = {}
     for ending, (query, how) in ways.items():
@@ -87,7 +92,7 @@ def retrieval(
             figures[f"{name}_at_{k}{ending}"] = _mean(
                 measure(found, relevant), who[asked], chance, f"{_WORDS[name]}@{k}, {how}"
             )
-    if before.shape == after.shape:
+    if same:
         figures["drift"] = _mean(drift(before, after), who, 1.0, "mean cosine distance", "lower")
     return figures | {"cluster_agreement": cluster_agreement(unit(before), unit(after), who)}
 
@@ -114,8 +119,7 @@ def nearest(queries: Array, index: Array, k: int, without: Array | None = None) 
         rows = np.arange(len(scores))
         if without is not None:
             scores[rows, without[start : start + step]] = -np.inf
-        top = np.argpartition(-scores, k - 1, axis=1)[:, :k] if k < len(index) else None
-        top = np.broadcast_to(np.arange(len(index)), (len(scores), k)) if top is None else top
+        top = np.argpartition(scores, len(index) - k, axis=1)[:, len(index) - k :]
         best = np.argsort(-scores[rows[:, None], top], axis=1, kind="stable")
         found[start : start + step] = top[rows[:, None], best]
     return found
