@@ -104,18 +104,72 @@ def words(
 
 
 def embed(
-    texts: Texts,
-    vectors: Vectors,
-    target_file: Annotated[
-        Path, typer.Option("--out", help="Parquet file: the same columns and the embeddings")
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help=(
+                "A table with a column of texts; or vectors that you have: .npy, .npz, parquet, a "
+                "vector store's export as .jsonl"
+            )
+        ),
     ],
+    target_file: Annotated[
+        Path,
+        typer.Option(
+            "--out", help="Parquet file: the same columns and the vectors; or .jsonl with --store"
+        ),
+    ],
+    vectors: Annotated[
+        Path | None,
+        typer.Option(
+            "--vectors", help="Parquet file of words and their vectors: embeddings are their means"
+        ),
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="A Hugging Face or sentence-transformers model: its folder, or its name on the hub"
+        ),
+    ] = "",
+    function: Annotated[
+        str, typer.Option(help="package.module:function, from a list of texts to an array")
+    ] = "",
+    space: Annotated[
+        str | None, typer.Option(help="What the space of the vectors is called: use-lite-512")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="For .npy and .npz: a table with a row for each vector")
+    ] = None,
+    store: Annotated[
+        str,
+        typer.Option(
+            help="Write JSON lines for this vector store: chroma, pinecone, qdrant or weaviate"
+        ),
+    ] = "",
     text: Text = None,
+    batch: Annotated[int, typer.Option(min=1, help="Texts that are embedded at once")] = 64,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there")] = False,
+    device: Device = "auto",
 ) -> None:
-    """Sentence embeddings of the plainest kind, the mean of the words' vectors, to try defences and
-    attacks on."""
-    from privet.language.embeddings import embed_to
+    """Vectors of texts, by word vectors, a function or a model; or the vectors you have, under a
+    name for their space; and back into a vector store."""
+    from privet.commands.embed import embed as run
 
-    out.print(f"Embeddings:  {embed_to(target_file, texts, vectors, text)}", markup=False)
+    made = run(
+        source,
+        target_file,
+        vectors=vectors,
+        model=model,
+        function=function,
+        space=space,
+        labels=labels,
+        store=store,
+        column=text,
+        batch=batch,
+        force=force,
+        device=device,
+    )
+    out.print(f"Vectors:  {made}", markup=False)
 
 
 def invert(
@@ -187,7 +241,7 @@ def mount(app: typer.Typer) -> None:
             "words mails.csv --vectors glove100.parquet --epsilon 10 --out private.csv "
             "--stats stats"
         ),
-        embed: "embed mails.parquet --vectors glove100.parquet --out vectors.parquet",
+        embed: "embed mails.parquet --model all-MiniLM-L6-v2 --out vectors.parquet",
         invert: "invert vectors.parquet --release erased --private gender --out attacked",
     }
     for verb, example in examples.items():

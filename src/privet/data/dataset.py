@@ -70,6 +70,8 @@ class Dataset:
         person: int64 codes aligned with `rows`, or None where every record is a person of its own.
         notes: Plain sentences about choices made while reading (people moved between parts, rows
             dropped, ...).
+        space: Where every record is a vector, the name of the space that it is in, empty where it
+            has no name; None for other records.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Dataset:
     fingerprint: str
     person: Array | None = None
     notes: tuple[str, ...] = field(default=())
+    space: str | None = None
 
     # Readers of what is in memory; in_memory.py has them, since they are built on this class.
     from_frame: ClassVar[Callable[..., Dataset]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ def from_arrays(
     person: whose record each is; every record is a person of its own where it is left out.
     split: train, valid or test; or fit, attack, select or test, for each record.
     name: what reports call the data.
-    layout: what a --schema file would say.
+    layout: what a --schema file would say; with a space, rows of numbers are vectors of that space.
 
     >>> data = from_arrays(np.zeros((40, 5)), {"sex": ["f", "m"] * 20})
     >>> data.modality, data.records.shape
@@ -96,7 +97,9 @@ def from_arrays(
     sha = hashlib.sha256(np.ascontiguousarray(array).tobytes() if array.dtype != object else b"")
     if array.dtype == object:
         sha.update("\0".join(map(str, array)).encode())
-    return assemble(name, modality, content, frame, layout or Layout(), sha.hexdigest())
+    layout = layout or Layout()
+    data = assemble(name, modality, content, frame, layout, sha.hexdigest())
+    return replace(data, space=layout.space if modality == "table" else None)
 
 
 def _recognised(array: Array) -> tuple[Modality, Any]:

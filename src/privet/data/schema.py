@@ -21,6 +21,7 @@ from privet.core.errors import PrivetError, unknown
 from privet.core.registry import Registry
 from privet.data.cell_text import cell_text
 from privet.data.dataset import Array, Dataset, Modality
+from privet.data.spaces import check_space
 from privet.data.stored_table import StoredTable
 
 
@@ -202,9 +203,12 @@ class TableSchema(Schema):
 
     Parameters:
         columns: The columns that are input, in order.
+        space: Where the columns are the numbers of a vector, the name of its space, empty where it
+            has none; None for other rows.
     """
 
     columns: tuple[Column, ...]
+    space: str | None = None
     modality: ClassVar[Modality] = "table"
     dtype: ClassVar[str] = "float32"
 
@@ -226,7 +230,15 @@ class TableSchema(Schema):
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Schema:
         columns = [Column(**{**c, "values": tuple(c["values"])}) for c in value["columns"]]
-        return cls(tuple(columns))
+        return cls(tuple(columns), value.get("space"))
+
+    def to_json(self) -> dict[str, Any]:
+        whole = super().to_json()
+        return whole if self.space is not None else {k: whole[k] for k in whole if k != "space"}
+
+    def check(self, data: Dataset) -> None:
+        super().check(data)
+        check_space(self.space, data.space, data.name)
 
     def inputs(self, data: Dataset) -> Inputs:
         self.check(data)
@@ -373,7 +385,7 @@ def _table_schema(data: Dataset, fit: Dataset, without: Sequence[str], people: i
         if people == 1:
             taken = "private attributes and tasks"
         raise PrivetError(f"No column of {data.name} is left as input once {taken} are taken out.")
-    return TableSchema(tuple(column for column in columns if column))
+    return TableSchema(tuple(column for column in columns if column), data.space)
 
 
 def _column(name: str, values: pd.Series, person: Array, people: int) -> Column | None:

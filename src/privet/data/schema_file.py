@@ -55,6 +55,7 @@ class Layout:
         keep: Per column, the values whose rows stay.
         balance: The attribute whose classes are cut down to one size.
         seed: Of the balancing and of dealing people out over the parts.
+        space: What the space of vectors is called, where the file does not say it.
     """
 
     modality: Modality | None = None
@@ -73,6 +74,7 @@ class Layout:
     attributes: Mapping[str, Wish] = field(default_factory=dict)
     skip_broken: bool = False
     on_disk: bool | None = None
+    space: str | None = None
 
     def named_columns(self) -> list[str]:
         """Every column the file speaks of, so that a misspelt one is found before anything is
@@ -194,6 +196,7 @@ _FORMS: dict[str, tuple[Callable[[Any], bool], str, Callable[[Any], Any]]] = {
         lambda v: {k: tuple(x) for k, x in v.items()},
     ),
     "balance": (_is_name, "the name of an attribute", str),
+    "space": (_is_name, "the name of a space of vectors", str),
     "seed": (lambda v: type(v) is int and v >= 0, "a whole number from 0", int),
     "attributes": (
         _is_tables,

@@ -165,6 +165,15 @@ def frames_of(path: AnyFile, rows: int) -> Iterator[pd.DataFrame]:
     )
 
 
+def tables_of(path: AnyFile, rows: int) -> Iterator[pa.Table]:
+    """The whole file as Arrow tables, `rows` rows at a time."""
+    for part in _parts(path, rows):
+        if isinstance(part, pd.DataFrame):
+            yield pa.Table.from_pandas(part, preserve_index=False)
+        else:
+            yield pa.Table.from_batches([part])
+
+
 def _parts(path: AnyFile, rows: int, columns: list[str] | None = None) -> Iterator[Any]:
     """Frames of a table in text, record batches of a parquet file: `rows` at a time, over the ends
     of row groups."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from privet.data.dataset import Dataset
 from privet.data.large_tables import is_large, read_large
 from privet.data.packing import BrokenPictures, Picture, pack
 from privet.data.schema_file import Layout
+from privet.data.spaces import space_in
 from privet.data.table_files import read_table, stem_of
 from privet.data.vector_columns import as_windows, read_numbers
 
@@ -104,7 +106,7 @@ def _finish(
     progress: bool = True,
 ) -> Dataset:
     x, where, masks, records = choice.x, f"The column '{choice.x}' of {path}", {}, None
-    notes = choice.notes
+    notes, space = choice.notes, None
     if choice.modality == "image":
         pictures = _Pictures(path, file, content, progress)
         try:
@@ -129,8 +131,11 @@ def _finish(
             records = as_windows(numbers, layout.shape, where)
         else:
             flat = numbers.reshape(len(numbers), -1)
+            space = layout.space or space_in(file.schema_arrow.metadata)
             records = pd.DataFrame(flat, columns=[f"v{i}" for i in range(flat.shape[1])])
-    return assemble(stem_of(path), choice.modality, records, plain, layout, content, masks, notes)
+    name, kind = stem_of(path), choice.modality
+    data = assemble(name, kind, records, plain, layout, content, masks, notes)
+    return replace(data, space=space)
 
 
 class _Pictures(NamedTuple):

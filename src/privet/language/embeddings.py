@@ -1,12 +1,13 @@
-"""Sentence embeddings from files to files: make the plainest kind, and ask which words were in a
-text, before and after a release."""
+"""Sentence embeddings from files to files: make them or take those that are there, and ask which
+words were in a text, before and after a release."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,42 +15,111 @@ import pyarrow.parquet as pq
 
 from privet.adversaries.inversion import Embedding, inversion
 from privet.auditing.audit import audit
-from privet.core.errors import refuse_if
+from privet.core.errors import PrivetError, first_line, refuse_if
 from privet.core.files import replacing, results_folder, write_text
+from privet.core.progress import bar
+from privet.data.given_vectors import given_vectors, holds_vectors, with_vectors
 from privet.data.schema import learn_schema
 from privet.data.sources import load
-from privet.data.word_vectors import Vocabulary, read_texts
+from privet.data.spaces import space_of, with_space
+from privet.data.stream import count, tables_of
+from privet.data.word_vectors import read_texts, text_column
 from privet.evidence.figures import Rebuilt
+from privet.language.embedders import Embedder, word_means
 from privet.release.foreign import from_vectors
 from privet.release.release import Release
 from privet.reporting.markdown import summary
 from privet.reporting.page import report
 
+# Rows of a table of texts that are in memory at a time.
+ROWS = 2048
 
-def embed_to(out: Path, texts: Path, source: Path | Embedding, column: str | None = None) -> Path:
-    """Write the columns of a parquet file of texts with a column `vector` of their embeddings.
+
+def embed_to(
+    out: Path,
+    source: Path,
+    by: Path | Embedding | Embedder | None = None,
+    column: str | None = None,
+    *,
+    space: str | None = None,
+    labels: Path | None = None,
+    batch: int = 64,
+    progress: bool = True,
+) -> Path:
+    """Write a parquet file with the columns of `source` and a column `vector`, with the name of the
+    vectors' space in its metadata. Some rows are in memory at a time.
 
     Parameters:
-        out, texts: Parquet files.
-        source: A parquet file of words with their vectors, whose means are the embeddings; or a
-            function from a list of texts to an array of embeddings.
+        out: Parquet file to write.
+        source: A table of texts; or, without `by`, vectors that are already there: .npy, .npz,
+            parquet, or a vector store's export as JSON lines.
+        by: A parquet file of words with their vectors, whose means are the embeddings; or a
+            function from a list of texts to an array; or an `Embedder`.
         column: The column of texts, where there are several of strings.
+        space: What the space of the vectors is called; the embedder's own name where it is left
+            out.
+        labels: For .npy and .npz, a table with one row for each vector.
+        batch: Texts that are embedded at once.
+        progress: Whether to show a bar.
     """
-    table, _, lines = read_texts(texts, column)
-    if isinstance(source, Path):
-        vectors = Vocabulary.read(source).mean_vectors(lines)
+    if by is None:
+        refuse_if(
+            not holds_vectors(source),
+            f"{source.name} holds no vectors: say what makes them of its texts, with --vectors, "
+            "--model or --function.",
+        )
+        parts, said = given_vectors(source, labels), space_of(source)
     else:
-        vectors = np.asarray(source(lines), dtype=np.float32)
-    refuse_if(
-        vectors.ndim != 2 or len(vectors) != len(lines),
-        f"{texts.name} has {len(lines)} texts, and their embeddings have the shape "
-        f"{vectors.shape}: one row a text.",
-    )
-    cells = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-    others = table.drop_columns(["vector"]) if "vector" in table.schema.names else table
-    with results_folder(out.parent), replacing(out) as temporary:
-        pq.write_table(others.append_column("vector", cells), temporary, compression="zstd")
+        maker = word_means(by) if isinstance(by, Path) else by
+        maker = maker if isinstance(maker, Embedder) else Embedder(maker, "")
+        parts, said = _embedded(source, maker.embed, column, batch), maker.space
+    with (
+        results_folder(out.parent),
+        replacing(out) as temporary,
+        bar("embedding", max(count(source), 1), progress) as tick,
+    ):
+        writer: Any = None
+        done = 0
+        try:
+            for table in parts:
+                if writer is None:
+                    schema = with_space(table.schema, said if space is None else space)
+                    writer = pq.ParquetWriter(temporary, schema, compression="zstd")
+                writer.write_table(table.cast(writer.schema))
+                done += len(table)
+                tick(done)
+        except pa.ArrowException as error:
+            raise PrivetError(
+                f"{source.name} cannot be written with its vectors ({first_line(error)}): save it "
+                "as parquet first."
+            ) from None
+        finally:
+            if writer is not None:
+                writer.close()
+        refuse_if(not done, f"{source.name} has no rows.")
     return out
+
+
+def _embedded(source: Path, embed: Embedding, column: str | None, batch: int) -> Iterator[pa.Table]:
+    """The table with the embeddings of its texts, some rows at a time."""
+    size = 0
+    for table in tables_of(source, ROWS):
+        column = text_column(table, column, source.name)
+        lines = [text or "" for text in table.column(column).to_pylist()]
+        made = [
+            np.asarray(embed(lines[at : at + batch]), dtype=np.float32)
+            for at in range(0, len(lines), batch)
+        ]
+        shapes = {one.shape[1:] for one in made}
+        rows = sum(len(one) for one in made)
+        size = size or (next(iter(shapes)) or (0,))[0]
+        refuse_if(
+            rows != len(lines) or shapes != {(size,)},
+            f"{source.name} has {len(lines)} texts, and their embeddings have the shape "
+            f"({rows}, {', '.join(str(shape) for shape in sorted(shapes))}): one row of numbers a "
+            "text.",
+        )
+        yield with_vectors(table, np.concatenate(made))
 
 
 def invert(

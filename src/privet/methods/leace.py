@@ -111,6 +111,8 @@ class LEACE(Method):
             "rare": erased.rare,
             "certificate": certificate(module, white, erased, problem),
         }
+        if getattr(problem.schema.plain, "space", None) is not None:
+            card["form"] = "record"  # a vector in, the same vector without the concept out
         return Release(problem.schema, ("affine", {"rank": len(erased.up)}), module, None, card)
 
 

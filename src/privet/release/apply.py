@@ -31,6 +31,7 @@ from privet.core.stores import AnyFile
 from privet.data.dataset import Array
 from privet.data.images import PICTURE_FILES
 from privet.data.schema import PAD, Schema
+from privet.data.spaces import check_space, space_of
 from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures, count, frames_of
 from privet.evidence.what_leaves import Link, WhatLeaves
 from privet.release.csv_output import write_csv
@@ -184,6 +185,8 @@ def apply(
     graph = read_graph(folder)
     run = release_session(graph, threads=1)
     files, pictures = _find_files(inputs, keep, column, options)
+    space = getattr(release.schema.plain, "space", None)
+    check_space(space, "" if pictures else space_of(files[0]), files[0].name)
     own = own_form_of(folder, release, pictures or files[0], keep, column, options, out)
     run = run if own is None else own.behind(run)
     records = Records(
@@ -437,7 +440,9 @@ def about_file(
     per = {"per": options.per, "records": options.records} if options.per == "person" else {}
     shape = release.shape if options.form is None else release.schema.plain.shape
     value = None if options.form is None else drawn_as(release.card)
-    drawn = {} if value is None else {"drawn_as": value}
+    drawn: dict[str, Any] = {} if value is None else {"drawn_as": value}
+    space = getattr(release.schema.plain, "space", None) if options.form is not None else None
+    drawn |= {"space": space} if space else {}
     about = {**card, "shape": list(shape), "noise": noise, **per, **drawn}
     return {**about, "leaves": asdict(leaves)}
 

@@ -144,7 +144,7 @@ def from_vectors(
         named = {*declared, "person", "author", "split", *layout.labels}
         layout = replace(layout, features=_number_columns(path, kinds, named))
     data, released = _vectors(path, layout, declared)
-    schema = _Vectors(tuple(released))
+    schema = _Vectors(tuple(released), data.space)
     card = {
         "method": str(about.get("method") or "released vectors"),
         "private": list(private),
@@ -187,8 +187,9 @@ class _Vectors(TableSchema):
     """Columns of numbers as they are: what is released is not standardised before it is looked
     at."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
+    def __init__(self, names: tuple[str, ...], space: str | None = None) -> None:
         object.__setattr__(self, "columns", tuple(Column(name) for name in names))
+        object.__setattr__(self, "space", space)
 
     @property
     def names(self) -> tuple[str, ...]:

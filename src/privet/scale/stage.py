@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from privet.core.errors import refuse_if, unknown
 from privet.core.settings import names
+from privet.data.spaces import check_space, space_in
 from privet.data.stream import encoded_rows, needed_columns, record_column
 from privet.release.apply import at_once, check_kept, released_column
 from privet.release.kept_columns import check_judged
@@ -133,6 +134,8 @@ class Stage:
         return kept.append_column("z", pa.chunked_array(parts, self.z_type(release)))
 
     def _encode(self, release: Runnable, records: pa.Table) -> Any:
+        space = getattr(release.schema.plain, "space", None)
+        check_space(space, space_in(records.schema.metadata), "The table")
         first = records.slice(0, 64).to_pandas()
         column = self.column or record_column(release.schema.plain, first, "The table")
         needed = needed_columns(release.schema, first, column, ())
