@@ -1,14 +1,20 @@
-"""Veil against attackers who decode first: a row for each setting, many of them in one call.
+"""Veil against attackers who decode first: a row for each setting and seed, many in one call.
 
-    python benchmarks/veil.py --data celeba64.parquet --private Male --tasks Smiling,Young \\
-        --plan plan.json --out rows.jsonl --workers 3
-    python benchmarks/veil.py --small --out rows.jsonl        # portraits, on a CPU, to try it out
+    python benchmarks/veil.py --folder DIR --plan benchmarks/veil_parts/gpu_plan.json \\
+        --out out/rows.jsonl --workers 3 --seconds 3000
+    python benchmarks/veil.py --small --out out/rows.jsonl    # portraits, on a CPU, to try it out
 
-A plan is a list of settings of `privet.Veil`, each with a `name`. Attackers (veil_parts) learn from
-*attack*, are chosen on *select* and counted on *test*: perceptrons and quadratic discriminants on
-codes with fresh noise; a network on decoded records; one taught on raw records and shown decoded
-ones; the same on the mean of eight releases; and the log-odds of five records of a person. A task
-is read by perceptrons on codes or by a network on decoded records, whichever *select* prefers.
+A plan is a list of questions: `data` (a file in DIR, or a source), `private`, `tasks`, settings that
+`rows` have in common, and `rows`, each a `name`, `seeds` and settings of `privet.Veil`; with
+`learn_from` the release is learned on other data than it is attacked on. Every release is saved
+beside --out before it is read, and not learned again in a later call.
+
+Attackers (veil_parts) learn from *attack*, are chosen on *select* and counted on *test*:
+perceptrons and quadratic discriminants on codes with fresh noise; a network on decoded records; one
+taught on raw records and shown decoded ones; the same on the mean of eight releases; and the
+log-odds of five records of a person. A task is read by perceptrons on codes or by a network on
+decoded records, whichever *select* prefers. Of people: whose other picture is found again, and
+whether decoded faces are nearer to faces of *fit* than to as many others.
 """
 
 from __future__ import annotations
@@ -17,39 +23,43 @@ import argparse
 import dataclasses
 import json
 import os
+import re
 import time
-from collections.abc import Iterator
+import traceback
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.multiprocessing as processes
-from veil_parts import attackers
+from veil_parts import attackers, people
 from veil_parts.attackers import PARTS, Codes, Scores, figure
 
 import privet
 from privet.core.progress import console
+from privet.data.dataset import Dataset
+from privet.data.known_attributes import in_classes
 from privet.methods.veil import Veil
 from privet.nets.convolutions import prepare
 from privet.nets.device import pick
+from privet.release.drawn_records import draw_records, write_grid
+from privet.release.release import Release
 
-SMALL: list[dict[str, Any]] = [
-    {"name": "not hidden", "aware": False, "confuse": 0.0, "match": 0.0, "beta": 1e-4},
-    {"name": "veil", "view": 0.5, "beta": 3e-3},
-]
-SMALL_SETTINGS = {"dims": 16, "width": 0.1, "lessons": 2, "epochs": 6, "batch": 64}
+# Classes that a private number is read in.
+BINS = 8
 
 
 class Bench:
     """The data of one question on the device, with the labels asked about."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: argparse.Namespace, question: dict[str, Any]) -> None:
         self.args, self.device = args, pick(args.device)
-        self.data = privet.load(args.data, progress=False)
-        self.private, self.tasks = args.private, args.tasks.split(",")
-        names = [self.private, *self.tasks]
-        self.classes = {name: self.data.attribute(name).classes for name in names}
-        self.views = {part: self.data.part(part) for part in PARTS}
+        self.private, self.tasks = question["private"], question["tasks"]
+        self.learn_from = source(args, question.get("learn_from", question["data"]))
+        data = source(args, question["data"])
+        names = [*self.private, *self.tasks]
+        data, attributes = in_classes(data, [data.attribute(name) for name in names], BINS)
+        self.classes = {attribute.name: attribute.classes for attribute in attributes}
+        self.data, self.views = data, {part: data.part(part) for part in ("fit", *PARTS)}
         self.truth = {
             name: {
                 part: torch.as_tensor(view.labels[name], device=self.device)
@@ -57,12 +67,12 @@ class Bench:
             }
             for name in names
         }
-        schema = Veil().problem(self.data, self.private, without=self.without()).schema
+        self.schema = Veil().problem(data, self.private, without=self.without()).schema
         self.raw = {
-            part: torch.as_tensor(schema.inputs(view)[:], device=self.device)
+            part: torch.as_tensor(self.schema.inputs(view)[:], device=self.device)
             for part, view in self.views.items()
         }
-        self.schema, self.reader = schema, None
+        self.reader: torch.nn.Module | None = None
 
     def without(self) -> list[str]:
         """Columns of a table that are tasks are no input."""
@@ -83,70 +93,73 @@ class Bench:
         }
         return {
             "name": "raw records, network",
-            "attackers": {"network": figures[self.private]},
-            "worst": figures[self.private],
+            "private": {name: {"worst": figures[name]} for name in self.private},
             "tasks": {task: figures[task] for task in self.tasks},
         }
 
-    def rows(
-        self, name: str, settings: dict[str, Any], picture: Path | None
-    ) -> Iterator[dict[str, Any]]:
-        """One row, or two where codes are moved together afterwards: before, and after."""
+    def release(self, settings: dict[str, Any], folder: Path) -> Release:
+        """Learned and saved, or as it was saved by an earlier call."""
+        if not (folder / "card.json").exists():
+            run = privet.Run(progress=False, device=str(self.device), pace=self.args.pace)
+            begin = time.monotonic()
+            made = Veil(**settings).fit(
+                self.learn_from, self.private, without=self.without(), run=run
+            )
+            made.card["learning"] = time.monotonic() - begin
+            made.save(folder)
+        return Release.load(folder, str(self.device))
+
+    def row(self, settings: dict[str, Any], folder: Path) -> dict[str, Any]:
+        """One line of the results."""
+        release = self.release(settings, folder)
         begin = time.monotonic()
-        method = Veil(**settings)
-        run = privet.Run(progress=False, device=str(self.device), pace=self.args.pace)
-        release = method.fit(self.data, self.private, without=self.without(), run=run)
-        learned = time.monotonic() - begin
-        release.to(self.device)
-        veil = release.module
+        veil: Any = release.module
         told = {
             part: torch.as_tensor(release.schema.inputs(view)[:], device=self.device)
-            if method.told
-            else self.raw[part]
             for part, view in self.views.items()
         }
-        codes = {part: Codes(veil, x) for part, x in told.items()}
-        if picture is not None and self.data.modality == "image":
-            self.draw(veil, codes["test"], picture)
-        about = {
-            "settings": settings,
+        codes = {part: Codes(veil, told[part]) for part in PARTS}
+        row = {
             "nats": float(codes["test"].nats.mean()),
-            "guess": release.card["guess"][self.private]["balanced"],
+            "guess": {name: one["balanced"] for name, one in release.card["guess"].items()},
             "lost": release.card["lost"]["share"],
             "history": release.card["history"][-1],
-            "learning": learned,
+            "learning": release.card["learning"],
+            "private": self.hidden(veil, codes),
+            "tasks": self.serve(codes),
         }
-        for moved in (False, True) if method.transport else (False,):
-            veil.transport = moved
-            words = f"{name}, moved together" if moved else name
-            yield {"name": words, **about, **self.judged(veil, codes)}
+        row["mean"] = sum(one["value"] for one in row["tasks"].values()) / len(row["tasks"])
+        if self.data.modality == "image" and not self.args.quick:
+            drawn = draw_records(release, self.data, 12)
+            if drawn is not None:
+                write_grid(drawn, folder / "drawn.png")
+            row["found_again"] = people.found_again(release, self.data, self.device)
+            faces = {part: self.of_raw(part, None) for part in ("fit", "attack")}
+            row["nearest"] = people.nearest(codes["test"].pictures(), faces, folder / "nearest.png")
+        return {**row, "reading": time.monotonic() - begin}
 
-    def judged(self, veil: Any, codes: dict[str, Codes]) -> dict[str, Any]:
-        """What attackers and tasks read."""
-        begin = time.monotonic()
-        found = self.attack(veil, codes)
-        tasks = self.serve(codes)
-        truth, classes = self.truth[self.private], self.classes[self.private]
-        figures = {key: figure(one, truth, classes) for key, one in found.items()}
-        worst = max(figures, key=lambda key: figures[key].select)
-        people = self.views["test"].people
-        together = {key: attackers.pooled(one, truth, people) for key, one in found.items()}
-        return {
-            "attackers": {key: dataclasses.asdict(one) for key, one in figures.items()},
-            "worst": {"by": worst, **dataclasses.asdict(figures[worst])},
-            "highest": max(one.value for one in figures.values()),
-            "pooled": together[worst],
-            "pooled_highest": max((one["value"] for one in together.values() if one), default=None),
-            "tasks": tasks,
-            "mean": sum(one["value"] for one in tasks.values()) / len(tasks),
-            "reading": time.monotonic() - begin,
-        }
+    def hidden(self, veil: Any, codes: dict[str, Codes]) -> dict[str, Any]:
+        """What attackers read of each private attribute."""
+        seen, together = self.attack(veil, codes), {}
+        for name in self.private:
+            truth, classes = self.truth[name], self.classes[name]
+            found = {key: scores[name] for key, scores in seen.items()}
+            figures = {key: figure(one, truth, classes) for key, one in found.items()}
+            worst = max(figures, key=lambda key: figures[key].select)
+            together[name] = {
+                "attackers": {key: dataclasses.asdict(one) for key, one in figures.items()},
+                "worst": {"by": worst, **dataclasses.asdict(figures[worst])},
+                "highest": max(one.value for one in figures.values()),
+                "pooled": attackers.pooled(found[worst], truth, self.views["test"].people),
+            }
+        return together
 
-    def attack(self, veil: Any, codes: dict[str, Codes]) -> dict[str, Scores]:
-        """The scores of every attacker of the private attribute, by name."""
-        args, name = self.args, self.private
-        truth, classes = {name: self.truth[name]}, {name: self.classes[name]}
-        found: dict[str, Scores] = {}
+    def attack(self, veil: Any, codes: dict[str, Codes]) -> dict[str, dict[str, Scores]]:
+        """By attacker, its scores of every private attribute."""
+        args = self.args
+        truth = {name: self.truth[name] for name in self.private}
+        classes = {name: self.classes[name] for name in self.private}
+        found: dict[str, dict[str, Scores]] = {}
         for releases, mark in ((1, ""), (8, ", eight releases"))[: 1 if args.quick else 2]:
 
             def of_codes(part: str, index: torch.Tensor | None, k: int = releases) -> torch.Tensor:
@@ -155,20 +168,23 @@ class Bench:
             def decoded(part: str, index: torch.Tensor | None, k: int = releases) -> torch.Tensor:
                 return codes[part].pictures(index, k)
 
-            members = attackers.perceptrons(of_codes, truth, classes, args.reading)[name]
-            for number, scores in enumerate(members):
-                found[f"perceptron {number + 1}{mark}"] = scores
-            spreads = attackers.quadratic(of_codes, self.truth[name], classes[name])
-            found[f"quadratic{mark}"] = max(
-                spreads, key=lambda one: figure(one, self.truth[name], classes[name]).select
-            )
+            members = attackers.perceptrons(of_codes, truth, classes, args.reading)
+            for number in range(len(attackers.MEMBERS)):
+                found[f"perceptron {number + 1}{mark}"] = {n: members[n][number] for n in truth}
+            found[f"quadratic{mark}"] = {
+                name: max(
+                    attackers.quadratic(of_codes, truth[name], classes[name]),
+                    key=lambda one, n=name: figure(one, truth[n], classes[n]).select,
+                )
+                for name in truth
+            }
             found[f"network on decoded{mark}"] = attackers.network(
                 veil.plain, decoded, truth, classes, args.reading
-            )[0][name]
+            )[0]
             if self.reader is not None:
                 sizes = list(self.classes.values())
                 said = attackers.read(self.reader, decoded, list(self.classes), sizes)
-                found[f"raw reader on decoded{mark}"] = said[name]
+                found[f"raw reader on decoded{mark}"] = said
         return found
 
     def serve(self, codes: dict[str, Codes]) -> dict[str, Any]:
@@ -196,88 +212,107 @@ class Bench:
             tasks[task] = {"by": by, **dataclasses.asdict(figures[by])}
         return tasks
 
-    @torch.no_grad()
-    def draw(self, veil: Any, codes: Codes, path: Path, faces: int = 12) -> None:
-        """Raw faces, decoded with the guess, and with every value for everybody."""
-        from PIL import Image
 
-        some = torch.arange(faces, device=self.device)
-        z = codes.draw(some)
-        rows = [prepare(self.raw["test"][:faces])]
-        rows.append(veil.draw(z, codes.u[:faces]))
-        rows += [
-            veil.draw(z, one.expand(faces, -1))
-            for one in torch.eye(sum(veil.classes), device=self.device)
-        ]
-        grid = torch.cat([torch.cat(list(row), 2) for row in rows], 1)
-        pixels = ((grid.clamp(-1, 1) + 1) * 127.5).byte().permute(1, 2, 0).cpu().numpy()
-        Image.fromarray(pixels).save(path)
+def source(args: argparse.Namespace, name: str) -> Dataset:
+    """A file of the folder, or a source that needs none."""
+    where = args.folder / name if name.endswith(".parquet") else name
+    return privet.load(where, progress=False)
+
+
+def jobs(plan: list[dict[str, Any]]) -> list[tuple[int, str, dict[str, Any]]]:
+    """Question, name and settings of every release; first seeds first."""
+    all_of_them = [
+        (seed, number, row["name"], {**question.get("common", {}), **row, "seed": seed})
+        for number, question in enumerate(plan)
+        for row in question["rows"]
+        for seed in range(row.get("seeds", 1))
+    ]
+    return [
+        (number, name, {k: v for k, v in settings.items() if k not in ("name", "seeds")})
+        for _, number, name, settings in sorted(all_of_them, key=lambda one: one[0])
+    ]
 
 
 def work(number: int, args: argparse.Namespace, plan: list[dict[str, Any]], begin: float) -> None:
-    """Every args.workers-th row of the plan, as long as there is time to start one."""
+    """Every args.workers-th release of the plan, as long as there is time to start one."""
     torch.set_num_threads(max(1, (os.cpu_count() or 2) // args.workers))
-    bench = Bench(args)
-    raw = {} if args.quick else bench.raw_row()
-    if raw and number == 0:
-        write(args.out, {**raw, "at": time.time() - begin})
-    for place in range(number, len(plan), args.workers):
+    benches: dict[int, Bench] = {}
+    for place, name, settings in jobs(plan)[number :: args.workers]:
         if time.time() - begin > args.seconds:
             return
-        settings = dict(plan[place])
-        name = settings.pop("name")
-        picture = args.pictures and args.pictures / f"faces-{place}.png"
+        about = {
+            "question": {k: v for k, v in plan[place].items() if k not in ("rows", "common")},
+            "name": name,
+            "settings": settings,
+        }
+        slug = re.sub(r"[^a-z0-9.]+", "-", f"{place} {name} {settings['seed']}".lower())
         try:
-            for row in bench.rows(name, settings, picture):
-                write(args.out, {**row, "at": time.time() - begin})
+            if place not in benches:
+                benches[place] = Bench(args, plan[place])
+                if not args.quick:
+                    write(args.out, {**about, **benches[place].raw_row(), "settings": None}, begin)
+            row = benches[place].row(settings, args.out.parent / "releases" / slug)
         except Exception as error:  # one row that fails must not cost the others
-            row = {"name": name, "settings": settings, "failed": f"{type(error).__name__}: {error}"}
-            write(args.out, {**row, "at": time.time() - begin})
+            row = {"failed": f"{type(error).__name__}: {error}"}
+            traceback.print_exc()
+        write(args.out, {**about, **row}, begin)
 
 
-def write(path: Path, row: dict[str, Any]) -> None:
+def write(path: Path, row: dict[str, Any], begin: float) -> None:
     """One line more, and a word about it."""
+    row["at"] = time.time() - begin
     with path.open("a") as file:
         file.write(json.dumps(row) + "\n")
-    shown = {key: round(one["value"], 1) for key, one in row.get("tasks", {}).items()}
-    attack = {key: round(one["value"], 1) for key, one in row.get("attackers", {}).items()}
-    pool = round((row.get("pooled") or {}).get("value", 0), 1)
     console.print(
-        f"[{row['at']:.0f} s] {row['name']}: {row.get('failed', '')} worst"
-        f" {row.get('worst', {}).get('value', 0):.1f} pooled {pool}"
-        f" mean {row.get('mean') or 0:.1f} nats {row.get('nats') or 0:.0f}"
-        f" lost {row.get('lost') or 0:.3f} learning {row.get('learning') or 0:.0f} s\n   {attack}\n"
-        f"   {shown}",
+        f"[{row['at']:.0f} s] {row['question']['data']} {row['name']}: {row.get('failed', '')}",
+        {name: round(one["worst"]["value"], 1) for name, one in row.get("private", {}).items()},
+        {name: round(one["value"], 1) for name, one in row.get("tasks", {}).items()},
+        f"nats {row.get('nats') or 0:.0f} learning {row.get('learning') or 0:.0f} s reading"
+        f" {row.get('reading') or 0:.0f} s",
         highlight=False,
         markup=False,
+        soft_wrap=True,
     )
+
+
+def small(plan: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same plan on drawn portraits, one tiny release of each row: to see that it runs."""
+    tiny = {"width": 0.05, "dims": 8, "lessons": 1, "epochs": 1, "batch": 32, "memory": 64}
+    known = {"Male": "beard", "Young": "glasses", "race": "background", "age": "hair"}
+    some = []
+    for question in plan:
+        private = [known[name] for name in question["private"]]
+        one = {**question, "data": "portraits:160", "private": private, "tasks": ["smiling"]}
+        if "learn_from" in question:
+            one["learn_from"] = "portraits:200"
+        one["rows"] = [{**row, **tiny, "seeds": 1} for row in question["rows"]]
+        some.append(one)
+    return some
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", default="portraits:600")
-    parser.add_argument("--private", default="beard")
-    parser.add_argument("--tasks", default="smiling")
-    parser.add_argument("--plan", type=Path)
+    parser.add_argument("--folder", type=Path, default=Path())
+    parser.add_argument(
+        "--plan", type=Path, default=Path(__file__).parent / "veil_parts/gpu_plan.json"
+    )
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--pictures", type=Path)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--reading", type=int, default=25, help="epochs of every reader")
     parser.add_argument("--seconds", type=float, default=1e9, help="start no row after these")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--pace", default="auto")
     parser.add_argument(
-        "--quick", action="store_true", help="one release, no reader of raw records"
+        "--quick", action="store_true", help="one release, no reader of raw records, no people"
     )
-    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--small", action="store_true", help="the plan on a few drawn portraits")
     args = parser.parse_args()
     begin = time.time()
-    plan = (
-        [{**SMALL_SETTINGS, **one} for one in SMALL]
-        if args.small
-        else json.loads(args.plan.read_text())
-    )
-    privet.load(args.data, progress=False)  # packed once, before the workers read it
+    plan = json.loads(args.plan.read_text())
+    plan, args.reading = (small(plan), 1) if args.small else (plan, args.reading)
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    for name in {q[key] for q in plan for key in ("data", "learn_from") if key in q}:
+        source(args, name)  # packed once, before the workers read it
     if args.workers == 1:
         work(0, args, plan, begin)
     else:

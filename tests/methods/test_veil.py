@@ -192,6 +192,30 @@ def networks():
     return game, next(iter(game.feed.in_order()))
 
 
+def test_the_game_sees_the_mean_of_as_many_releases_as_it_is_told(networks):
+    game, batch = networks
+    game.hide(batch)
+    mean, log_variance = game.memory.codes.chunk(2, dim=1)
+    filled = (game.memory.values >= 0).all(1)
+
+    def spread(averaged: int) -> float:
+        game.method = replace(game.method, averaged=averaged)
+        noise = (game.recall()[0] - mean) / torch.exp(0.5 * log_variance)
+        return float(noise[filled].std())
+
+    torch.manual_seed(0)
+    assert abs(spread(1) - 1) < 0.2 and abs(spread(16) - 0.25) < 0.05
+
+
+def test_learning_can_encode_with_the_guess_as_the_release_does(networks):
+    game, batch = networks
+    x, truth = game.records(batch), game.truth(batch)
+    assert torch.equal(game.known(batch, x, truth), game.value(truth))
+    game.method = replace(game.method, guessed=True)
+    guess = game.known(batch, x, truth)
+    assert torch.equal(guess, game.veil.value(batch.x, x)) and not guess.requires_grad
+
+
 def test_who_looks_at_pictures_teaches_the_encoder_and_not_the_decoder(networks):
     """A decoder that helped would hide the value in the picture and leave it in the code."""
     game, batch = networks
@@ -277,6 +301,8 @@ def test_mistakes_are_said_in_a_sentence():
     data = small("table", 160)
     with pytest.raises(PrivetError, match="leave out soft"):
         Veil(told=True, soft=True)
+    with pytest.raises(PrivetError, match="leave out soft, guessed"):
+        Veil(told=True, guessed=True)
     with pytest.raises(PrivetError, match="leave out features"):
         Veil(features=1.0).problem(data, "u")
     with pytest.raises(PrivetError, match="takes a value of each"):

@@ -58,8 +58,6 @@ from privet.release.release import Release
 from privet.train.feed import Batch
 from privet.train.game import Move, Phase, Player, Run
 
-# Earlier codes that adversaries learn from and classes are matched over.
-MEMORY = 2048
 # Random directions along which classes are matched in a step.
 SLICES = 64
 # Records whose statistics scale the distance between records.
@@ -107,9 +105,15 @@ class Veil(Method):
         view: Weight of a network on decoded records that must have no idea of the attribute.
         keep: Weight of the tasks, where there are any.
         transport: Whether codes are at last moved together by a linear map for each value.
+        guessed: Whether learning encodes with the guess of the attribute, as the release does,
+            instead of its true value. It counts where the guess is often wrong.
+        averaged: Of how many releases of a record with fresh noise the game sees the mean: what
+            hides then hides in such a mean too. 1 for a single release.
         adversaries: How many perceptrons there are.
         steps: Moves of the adversaries for each of the encoder's.
         restart: Rounds after which a perceptron starts again, in turn; 0 for never.
+        memory: Earlier codes that perceptrons learn from at a move, and that classes are matched
+            over. Fewer are faster on a CPU.
         shift: Of pictures: by how many pixels they are shifted at random in learning.
         bins: Classes that a private number is turned into.
         width: Factor on all layer sizes.
@@ -147,9 +151,12 @@ class Veil(Method):
     view: float = 0.0
     keep: float = 1.0
     transport: bool = False
+    guessed: bool = False
+    averaged: int = 1
     adversaries: int = 4
     steps: int = 3
     restart: int = 300
+    memory: int = 2048
     shift: int = 0
     bins: int = 8
     width: float = 1.0
@@ -170,7 +177,7 @@ class Veil(Method):
     ranges = ranges_of(
         **dict.fromkeys(("features", "confuse", "match", "view", "keep"), at_least(0)),
         **dict.fromkeys(("restart", "shift"), at_least(0)),
-        **dict.fromkeys(("dims", "adversaries", "steps"), at_least(1)),
+        **dict.fromkeys(("dims", "adversaries", "steps", "averaged", "memory"), at_least(1)),
         beta=at_least(0),
         bins=(2, 100),
         batch=at_least(8),
@@ -180,8 +187,8 @@ class Veil(Method):
         super().__post_init__()
         refuse(
             (
-                self.told and (self.soft or not self.aware),
-                "What is told is no guess: leave out soft and aware, or told.",
+                self.told and (self.soft or self.guessed or not self.aware),
+                "What is told is no guess: leave out soft, guessed and aware, or told.",
             ),
         )
 
@@ -257,7 +264,7 @@ class VeilNetworks:
         self.readers = nn.ModuleList(
             [Perceptrons(1, (method.dims, size, size, task.classes)) for task in self.utility]
         )
-        size = max(min(method.batch, len(self.feed)), min(MEMORY, len(self.feed)))
+        size = max(min(method.batch, len(self.feed)), min(method.memory, len(self.feed)))
         self.memory = CodeMemory(size, 2 * method.dims, len(self.private))
         self.distance = self._distance()
         self.jitter = Jitter(method.shift) if isinstance(plain, ImageSchema) else None
@@ -379,33 +386,35 @@ class VeilNetworks:
     def hide(self, batch: Batch) -> Move:
         """Encoder and decoder, and the readers of tasks."""
         m, x, truth = self.method, self.records(batch), self.truth(batch)
-        u = self.value(truth)
-        known = u if m.aware else torch.zeros_like(u)
+        known = self.known(batch, x, truth)
         mean, log_variance = self.veil.encoder(x, known)
-        z = mean + torch.exp(0.5 * log_variance) * torch.randn_like(mean)
+        deviation, noise = torch.exp(0.5 * log_variance), torch.randn_like(mean)
+        z = mean + deviation * noise
         made = self.veil.decoder(z, known).float()
         rebuilt = self.distance(made, x)
         nats = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(1).mean()
         loss = rebuilt + m.beta * nats
         figures = {"rebuilt": rebuilt, "nats": nats}
         if self.features is not None:
-            seen = self.features.distance(made, x)
-            loss = loss + m.features * seen
-            figures["features"] = seen
+            alike = self.features.distance(made, x)
+            loss = loss + m.features * alike
+            figures["features"] = alike
         self.memory.add(torch.cat([mean, log_variance], 1), truth)
+        # What is hidden from: one code, or the mean of several, which has less noise.
+        seen = mean + deviation * noise / math.sqrt(m.averaged)
         if m.confuse:
-            said = split_scores(self.panel(z).float().flatten(0, 1), self.private)
+            said = split_scores(self.panel(seen).float().flatten(0, 1), self.private)
             told = torch.stack([uninformed(scores) for scores in said]).mean()
             loss = loss + m.confuse * self.ramp * told
             figures["confusion"] = told
         if m.match:
-            apart = self.apart(z, truth)
+            apart = self.apart(seen, truth)
             loss = loss + m.match * self.ramp * apart
             figures["apart"] = apart
         if self.viewer is not None:
             # The encoder alone has to hide: a decoder that helped would leave the value in z.
             frozen = {name: p.detach() for name, p in self.veil.decoder.named_parameters()}
-            drawn = functional_call(self.veil.decoder, frozen, (z, self.common(z))).float()
+            drawn = functional_call(self.veil.decoder, frozen, (seen, self.common(z))).float()
             looked = split_scores(self.viewer(drawn).float(), self.private)
             shown = torch.stack([uninformed(scores) for scores in looked]).mean()
             loss = loss + m.view * self.ramp * shown
@@ -420,6 +429,15 @@ class VeilNetworks:
             loss = loss + m.keep * missed
             figures["task loss"] = missed
         return Move(loss, figures)
+
+    def known(self, batch: Batch, x: Tensor, truth: Tensor) -> Tensor:
+        """u as encoder and decoder are told it in learning."""
+        if self.method.guessed and self.veil.guess is not None:
+            self.veil.guess.eval()  # no dropout, as in the release
+            with torch.no_grad():
+                return self.veil.value(batch.x, x)
+        u = self.value(truth)
+        return u if self.method.aware else torch.zeros_like(u)
 
     def common(self, z: Tensor) -> Tensor:
         """The value that everybody is drawn with, once for each code."""
@@ -438,9 +456,10 @@ class VeilNetworks:
         return torch.stack(each).mean()
 
     def recall(self) -> tuple[Tensor, Tensor]:
-        """Earlier codes with fresh noise, and their values."""
+        """Earlier codes with fresh noise, as the game sees them, and their values."""
         mean, log_variance = self.memory.codes.chunk(2, dim=1)
-        z = mean + torch.exp(0.5 * log_variance) * torch.randn_like(mean)
+        noise = torch.randn_like(mean) / math.sqrt(self.method.averaged)
+        z = mean + torch.exp(0.5 * log_variance) * noise
         return z, self.memory.values
 
     def accuse(self, batch: Batch) -> Move:
