@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts_of_rows import make_release, make_rows, write_rows
 
+from parts_of_rows import make_release, make_rows, write_rows
 from privet.core.errors import PrivetError
 from privet.core.stores import Store, _system
 from privet.data.part_manifest import MANIFEST, UNFINISHED, check_part, find_manifest
