@@ -8,6 +8,7 @@ import pickle
 import shutil
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 
 import privet
 from privet.core.errors import PrivetError
+from privet.scale import stage as module
 from privet.scale.stage import Stage
 
 ROWS = 600
@@ -139,28 +141,72 @@ def test_it_can_be_sent_to_a_worker(
     assert by_id(copied(people)) == expected
 
 
+def test_a_process_loads_the_model_once(
+    folder: Path, people: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many batches, threads and copies of the stage there are."""
+    made, load = [], module.session
+
+    def counted(graph: bytes, threads: int) -> Any:
+        made.append(len(graph))
+        return load(graph, threads)
+
+    monkeypatch.setattr(module, "session", counted)
+    monkeypatch.setattr(module, "_SESSIONS", {})
+    stage = Stage(folder / "r", home=folder)
+    assert not made, "a stage that is only sent away loads nothing"
+    copies = [pickle.loads(pickle.dumps(stage)) for _ in range(4)]  # noqa: S301
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda one: [one(people.slice(at, 50)) for at in (0, 50)], copies * 2))
+    assert len(made) == 1
+    assert b"InferenceSession" not in pickle.dumps(copies[0])
+
+
+def test_vectors_in_a_column_of_lists(tmp_path: Path) -> None:
+    """What a vector store exports; z does not depend on how long a list may be."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((80, 4)).astype(np.float32)
+    frame = pd.DataFrame(x, columns=[f"v{i}" for i in range(4)]).assign(
+        sex=np.where(x[:, 0] > 0, "f", "m")
+    )
+    run = privet.Run(progress=False)
+    privet.LEACE().fit(privet.Dataset.from_frame(frame), "sex", run=run).save(tmp_path / "r")
+    stage = Stage(tmp_path / "r", home=tmp_path)
+    by_name = stage(pa.Table.from_pandas(frame))
+    for kind in (pa.list_(pa.float32()), pa.list_(pa.float32(), 4)):
+        lists = pa.table({"id": list(range(80)), "vector": pa.array(list(x), kind)})
+        assert stage(lists).equals(by_name)
+
+
 def test_duckdb(stage: Stage, people: pa.Table, expected: dict[str, list[float]]) -> None:
+    """The same bytes when a query is asked again, by several threads, of rows in another order."""
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect() as connection:
         connection.register("people", people)
         stage.register(connection, "privatize", "people")
-        rows = connection.sql("SELECT id, privatize(people) AS z FROM people").fetchall()
-    assert len(rows) == ROWS and {name: list(z) for name, z in rows} == expected
+        query = "SELECT id, privatize(people) AS z FROM people"
+        for threads, order in ((1, ""), (1, ""), (2, ""), (2, " ORDER BY trade, id")):
+            connection.execute(f"SET threads = {threads}")
+            rows = connection.sql(query + order).fetchall()
+            assert len(rows) == ROWS and {name: list(z) for name, z in rows} == expected
 
 
 def test_hugging_face_datasets(
     stage: Stage, people: pa.Table, expected: dict[str, list[float]], tmp_path: Path
 ) -> None:
+    """The same bytes when a map is done again, in other batches."""
     datasets = pytest.importorskip("datasets")
     source = datasets.Dataset(people).with_format("arrow")
-    released = source.map(
-        stage,
-        batched=True,
-        batch_size=100,
-        remove_columns=source.column_names,
-        cache_file_name=str(tmp_path / "cache.arrow"),
-    )
-    assert by_id(released.data.table) == expected
+    for turn, size in enumerate((100, 100, 33)):
+        released = source.map(
+            stage,
+            batched=True,
+            batch_size=size,
+            remove_columns=source.column_names,
+            cache_file_name=str(tmp_path / f"{turn}.arrow"),
+            load_from_cache_file=False,
+        )
+        assert by_id(released.data.table) == expected
 
 
 @pytest.mark.system

@@ -19,12 +19,13 @@ import pyarrow.parquet as pq
 
 from privet.core.errors import PrivetError, first_line, unknown
 from privet.core.stores import AnyFile, opened
-from privet.data.arrow_encoding import encode_batch
+from privet.data.arrow_encoding import encode_batch, encode_lists, encode_windows, is_words
 from privet.data.dataset import Array
 from privet.data.images import is_picture, read_picture
 from privet.data.known_attributes import Given
 from privet.data.schema import ImageSchema, Schema, SignalSchema, TableSchema
 from privet.data.table_files import READERS, kind_of, read_in_parts
+from privet.data.vector_columns import depth, is_bytes
 
 # Encoded records, and the columns that are kept beside them.
 Rows = tuple[Array, pd.DataFrame]
@@ -116,19 +117,31 @@ def count(path: Path) -> int:
 def encoded_rows(
     schema: Schema, part: Any, keep: Sequence[str], column: str | None, where: str
 ) -> Rows:
-    plain, known = schema.plain, _known(schema)
-    if (
-        isinstance(plain, TableSchema)
-        and column is None
-        and _has(part, [*(c.name for c in plain.columns), *known])
-    ):
-        beside = list(dict.fromkeys([*known, *keep]))
-        frame = part.select(beside).to_pandas() if beside else pd.DataFrame(index=range(len(part)))
-        x = encode_batch(plain, part)
-    else:
+    if isinstance(part, pd.DataFrame) or (x := _from_arrow(schema, part, column, where)) is None:
         frame = part if isinstance(part, pd.DataFrame) else part.to_pandas()
-        x = _encode(plain, frame, column, where)
+        x = _encode(schema.plain, frame, column, where)
+    else:
+        beside = list(dict.fromkeys([*_known(schema), *keep]))
+        if not beside:
+            return x, pd.DataFrame(index=range(len(x)))
+        frame = part.select(beside).to_pandas()
     return schema.beside(x, frame, where), frame[list(keep)]
+
+
+def _from_arrow(schema: Schema, part: Any, column: str | None, where: str) -> Array | None:
+    """Records of a batch or a table without a frame of them; None where one is needed."""
+    plain, names = schema.plain, set(part.schema.names)
+    if not set(_known(schema)) <= names or (column is not None and column not in names):
+        return None
+    if isinstance(plain, TableSchema):
+        if column is None:
+            by_name = {c.name for c in plain.columns} <= names
+            return encode_batch(plain, part) if by_name else None
+        if plain.columns[0].name not in names:
+            return encode_lists(plain, part.column(column), _unequal(where, column))
+    if isinstance(plain, SignalSchema) and column is not None:
+        return encode_windows(plain, part.column(column), _other_windows(plain, where))
+    return None
 
 
 def needed_columns(
@@ -152,11 +165,6 @@ def needed_columns(
 def _known(schema: Schema) -> list[str]:
     """Columns whose values the release is given beside the record."""
     return [known.name for known in schema.known] if isinstance(schema, Given) else []
-
-
-def _has(part: Any, names: Sequence[str]) -> bool:
-    """Whether it is a record batch or a table with these columns."""
-    return not isinstance(part, pd.DataFrame) and set(names) <= set(part.schema.names)
 
 
 def frames_of(path: AnyFile, rows: int) -> Iterator[pd.DataFrame]:
@@ -254,15 +262,38 @@ def record_column(schema: Schema, frame: pd.DataFrame, where: str) -> str | None
     return str(_likeliest(frame, fitting, schema))
 
 
+def record_field(schema: Schema, fields: Any, beside: Sequence[str]) -> str | None:
+    """The same from the types of an Arrow schema alone, so that every batch of a table chooses
+    alike. `beside` names columns that are not the record."""
+    plain = schema.plain
+    if isinstance(plain, TableSchema) and plain.columns[0].name in fields.names:
+        return None
+    others = {*beside, *_known(schema)}
+    fits = {"image": is_bytes, "text": is_words, "table": depth}.get(
+        schema.modality, lambda kind: depth(kind) or is_bytes(kind)
+    )
+    fitting = [field.name for field in fields if field.name not in others and fits(field.type)]
+    if not fitting and isinstance(plain, TableSchema):
+        return None
+    if not fitting:
+        raise PrivetError(
+            f"No column holds a {schema.modality}, which is what the release takes:"
+            f" {', '.join(fields.names)}."
+        )
+    named = [name for name in fitting if name in ("image", "window")] or fitting
+    if len(named) > 1:
+        raise PrivetError(
+            f"Say which column the release takes, column=...: {', '.join(named)} could be it."
+        )
+    return str(named[0])
+
+
 def _encode(schema: Schema, frame: pd.DataFrame, column: str | None, where: str) -> Array:
     if column is not None and column not in frame.columns:
         raise unknown("column", column, map(str, frame.columns))
     if isinstance(schema, TableSchema):
         if column is not None and schema.columns[0].name not in frame.columns:
-            flat = _numbers(
-                frame[column].tolist(),
-                f"{where}: the lists in '{column}' do not hold equally many numbers.",
-            )
+            flat = _numbers(frame[column].tolist(), _unequal(where, column))
             frame = pd.DataFrame(flat, columns=[f"v{i}" for i in range(flat.shape[1])])
         return schema.encode(frame)
     cells = frame[column]
@@ -272,12 +303,20 @@ def _encode(schema: Schema, frame: pd.DataFrame, column: str | None, where: str)
             raise PrivetError(f"{where}: the column '{column}' holds no pictures.")
         return np.stack([read_picture(cell, size, schema.channels, where) for cell in cells])
     if isinstance(schema, SignalSchema):
-        wrong = f"{where}: the windows are not {schema.channels} channels x {schema.time} steps."
+        wrong = _other_windows(schema, where)
         flat = _numbers(cells.tolist(), wrong)
         if flat.shape[1] != schema.channels * schema.time:
             raise PrivetError(wrong)
         return schema.encode(flat.reshape(len(cells), schema.channels, schema.time))
     return schema.encode(cells.fillna("").astype(str).tolist())
+
+
+def _unequal(where: str, column: str | None) -> str:
+    return f"{where}: the lists in '{column}' do not hold equally many numbers."
+
+
+def _other_windows(schema: SignalSchema, where: str) -> str:
+    return f"{where}: the windows are not {schema.channels} channels x {schema.time} steps."
 
 
 def _likeliest(frame: pd.DataFrame, names: list[Any], schema: Schema) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ class Released(NamedTuple):
     Parameters:
         z: The released records.
         x: The encoded ones, without the padding that no text of the batch needs.
-        places: A random word for each, by which a file is shuffled.
+        places: A random word for each, by which a file is shuffled; none where nobody asked.
     """
 
     z: Array
@@ -60,6 +61,11 @@ class Runnable:
     def private(self) -> list[str]:
         return list(self.card.get("private", []))
 
+    @property
+    def size(self) -> int:
+        """Numbers in a released record; a free axis counts as one."""
+        return math.prod(size or 1 for size in self.shape)
+
     @staticmethod
     def load(folder: Path) -> Runnable:
         try:
@@ -84,6 +90,7 @@ class Runnable:
         randomness: Randomness,
         start: int = 0,
         ids: Sequence[str] | None = None,
+        places: bool = True,
     ) -> Released:
         """Run the graph on encoded records, with noise.
 
@@ -93,12 +100,16 @@ class Runnable:
             randomness: Where the noise comes from.
             start: The number of the first record in the whole file.
             ids: What tells records with the same content apart; without them, their numbers.
+            places: Whether the records are to be shuffled. Where they are not, a release without
+                noise draws nothing.
         """
         if self.schema.modality == "text":
             x = np.ascontiguousarray(x[:, : int((x != PAD).sum(1).max())])
-        noise, places = randomness.draw(self.noise, x, start, ids)
+        if self.noise is None and not places:
+            return Released(run.run(["z"], {"x": x})[0], x, np.empty(0, np.uint64))
+        noise, words = randomness.draw(self.noise, x, start, ids)
         inputs = {"x": x} if noise is None else {"x": x, "noise": noise}
-        return Released(run.run(["z"], inputs)[0], x, places)
+        return Released(run.run(["z"], inputs)[0], x, words)
 
 
 def read_card(folder: Path) -> dict[str, Any]:

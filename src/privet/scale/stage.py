@@ -14,8 +14,8 @@ key travel with the stage to the workers, each of which loads the model once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pandas as pd
@@ -23,8 +23,10 @@ import pyarrow as pa
 
 from privet.core.errors import refuse_if, unknown
 from privet.core.settings import names
+from privet.data.arrow_encoding import numbers_of_arrow
+from privet.data.dataset import Array
 from privet.data.spaces import check_space, space_in
-from privet.data.stream import encoded_rows, needed_columns, record_column
+from privet.data.stream import encoded_rows, record_field
 from privet.release.apply import at_once, check_kept, released_column
 from privet.release.kept_columns import check_judged
 from privet.release.keyed_noise import KeyedNoise
@@ -85,6 +87,7 @@ class Stage:
         self.card, self.graph = read_card(folder), read_graph(folder)
         self.id, self.keep, self.column = id, tuple(names(keep)), column
         self.threads = threads
+        self._model: tuple[Runnable, Any] | None = None
         check_kept(self.keep, self.card.get("private", []))
         check_judged(folder, self.card, self.keep, names(accept), audit)
         digest = self.card["sha256"]["graph"]
@@ -110,58 +113,71 @@ class Stage:
         size only."""
         for batch in records:
             if batch.num_rows:
-                table = self.table(pa.Table.from_batches([batch])).combine_chunks()
+                table = self.table(pa.Table.from_batches([batch]))
                 z = table["z"].cast(pa.list_(pa.float32()))
                 yield from table.set_column(len(self.keep), "z", z).to_batches()
 
     def table(self, records: pa.Table) -> pa.Table:
         """Released records of a table."""
-        release, run = loaded(self.card["sha256"]["graph"], self)
-        for name in (*self.keep, *([self.id] if self.id else [])):
+        release, run = self._loaded()
+        for name in self._beside:
             if name not in records.column_names:
                 raise unknown("column", name, records.column_names)
         if not len(records):
             return self.schema(records.schema).empty_table()
-        x = self._encode(release, records)
-        ids = self._ids(records)
-        few = at_once(release.schema)
+        space = getattr(release.schema.plain, "space", None)
+        check_space(space, space_in(records.schema.metadata), "The table")
+        column = self.column or record_field(release.schema, records.schema, self._beside)
+        x, _ = encoded_rows(release.schema, records, (), column, "The table")
+        ids = self._ids(records, release)
+        kept = records.select(list(self.keep))
+        return kept.append_column("z", self._released(release, run, x, ids))
+
+    def _released(self, release: Runnable, run: Any, x: Array, ids: list[str]) -> pa.Array:
+        """The column `z`. Where records are of one size it is made in one piece: engines copy what
+        comes in many."""
+        few, fixed = at_once(release.schema), None not in release.shape
+        z = numbers_of_arrow(len(x) if fixed else 0, release.size)
         parts = []
         for at in range(0, len(x), few):
             here = slice(at, at + few)
-            given = release.release(run, x[here], self.randomness, at, ids[here])
-            parts.append(released_column(given.z, given.x))
-        kept = records.select(list(self.keep))
-        return kept.append_column("z", pa.chunked_array(parts, self.z_type(release)))
+            given = release.release(run, x[here], self.randomness, at, ids[here], places=False)
+            if fixed:
+                z[here] = given.z.reshape(-1, release.size)
+            else:
+                parts.append(released_column(given.z, given.x))
+        return released_column(z, x[:0]) if fixed else pa.concat_arrays(parts)
 
-    def _encode(self, release: Runnable, records: pa.Table) -> Any:
-        space = getattr(release.schema.plain, "space", None)
-        check_space(space, space_in(records.schema.metadata), "The table")
-        first = records.slice(0, 64).to_pandas()
-        column = self.column or record_column(release.schema.plain, first, "The table")
-        needed = needed_columns(release.schema, first, column, ())
-        part = records if needed is None else records.select(needed)
-        x, _ = encoded_rows(release.schema, part, (), column, "The table")
-        return x
+    def _loaded(self) -> tuple[Runnable, Any]:
+        if self._model is None:
+            run = _session(self.card["sha256"]["graph"], self.graph, self.threads)
+            self._model = Runnable.from_card(self.card), run
+        return self._model
 
-    def _ids(self, records: pa.Table) -> list[str]:
-        if self.id is None:
-            return [""] * len(records)
-        column = records[self.id]
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to a worker: all but the loaded model."""
+        return {**self.__dict__, "_model": None}
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        """Columns that are not the record."""
+        return (*self.keep, *([self.id] if self.id else []))
+
+    def _ids(self, records: pa.Table, release: Runnable) -> list[str]:
         refuse_if(
-            column.null_count, f"The column '{self.id}' has gaps: it cannot tell records apart."
+            self.id is not None and records[self.id].null_count > 0,
+            f"The column '{self.id}' has gaps: it cannot tell records apart.",
         )
-        return [str(value) for value in column.to_pylist()]
+        if self.id is None or release.noise is None:
+            return [""] * len(records)
+        return list(map(str, records[self.id].to_pylist()))
 
-    def z_type(self, release: Runnable | None = None) -> pa.DataType:
+    def z_type(self) -> pa.DataType:
         """The type of the released records: lists of a fixed size, or free where a text's length
         is."""
-        shape = (release or Runnable.from_card(self.card)).shape
-        if None in shape:
-            return pa.list_(pa.float32())
-        size = 1
-        for many in shape:
-            size *= int(many or 1)
-        return pa.list_(pa.float32(), size)
+        release = Runnable.from_card(self.card)
+        fixed = None not in release.shape
+        return pa.list_(pa.float32(), release.size if fixed else -1)
 
     def schema(self, records: pa.Schema) -> pa.Schema:
         """The schema of what comes out of records of this schema."""
@@ -210,11 +226,16 @@ class Stage:
         )
 
 
-@lru_cache(maxsize=LOADED)
-def _session(_digest: str, graph: bytes, threads: int) -> Any:
-    return session(graph, threads)
+_SESSIONS: dict[tuple[str, int], Any] = {}
+_LOADING = Lock()
 
 
-def loaded(digest: str, stage: Stage) -> tuple[Runnable, Any]:
-    """The model of a stage, loaded once in every process."""
-    return Runnable.from_card(stage.card), _session(digest, stage.graph, stage.threads)
+def _session(digest: str, graph: bytes, threads: int) -> Any:
+    """The model, loaded once in a process, also where an engine runs the stage in several threads.
+    The digest stands for the graph, which may be large."""
+    with _LOADING:
+        made = _SESSIONS.pop((digest, threads), None) or session(graph, threads)
+        _SESSIONS[digest, threads] = made
+        if len(_SESSIONS) > LOADED:
+            del _SESSIONS[next(iter(_SESSIONS))]
+        return made
