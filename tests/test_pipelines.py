@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,79 @@ def test_the_hook_is_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("staged", "limit", "code", "word"),
+    [
+        ("audit/audit.json", "u=0.99", 0, "Passed"),
+        ("audit/audit.json", "u=0.501", 1, "NOT HELD"),
+        ("other.txt", "u=0.501", 0, "no files to check"),
+    ],
+)
+def test_pre_commit_runs_the_hook(
+    audit: Path, tmp_path: Path, staged: str, limit: str, code: int, word: str
+) -> None:
+    """By pre-commit itself, with the privet that is here in place of one that it would install."""
+    pytest.importorskip("pre_commit", reason="pip install pre-commit")
+    if shutil.which("git") is None:
+        pytest.skip("git is not there")
+    [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    hook |= {"language": "system", "args": ["audit", "--max-accuracy", limit]}
+    del hook["additional_dependencies"]
+    work = tmp_path / "work"
+    shutil.copytree(audit, work / "audit")
+    (work / "other.txt").write_text("x\n")
+    config = {"repos": [{"repo": "local", "hooks": [hook]}]}
+    (work / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
+    program(tmp_path)
+    given = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
+    environment = {**os.environ, **given, "PRE_COMMIT_HOME": str(tmp_path / "home")}
+    commands = [["git", "init", "-q"], ["git", "add", staged, ".pre-commit-config.yaml"]]
+    for command in commands:
+        subprocess.run(command, cwd=work, env=environment, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "pre_commit", "run"],
+        cwd=work,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == code and word in done.stdout, done.stdout + done.stderr
+
+
+def program(folder: Path) -> None:
+    """`privet` and `python` as commands."""
+    for name, words in (("privet", "-m privet"), ("python", "")):
+        (folder / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+        (folder / name).chmod(0o755)
+
+
+def test_the_action_installs_what_it_is_told(tmp_path: Path) -> None:
+    """The first step, with pip itself and a package made here."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    install, _ = action["runs"]["steps"]
+    assert install["if"] == "inputs.install != ''" and "${{" not in install["run"]
+    wheel = tmp_path / "tiny-1.0-py3-none-any.whl"
+    about = {"METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n"}
+    about["WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("tiny.py", "")
+        for name, text in about.items():
+            file.writestr(f"tiny-1.0.dist-info/{name}", text)
+        file.writestr("tiny-1.0.dist-info/RECORD", "")
+    program(tmp_path)
+    given = {"WANTED": f"tiny @ {wheel.as_uri()}", "PIP_NO_INDEX": "1"}
+    given |= {"PIP_TARGET": str(tmp_path / "there"), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-e", "-c", install["run"]],
+        env={**os.environ, **given},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0 and (tmp_path / "there/tiny.py").exists(), done.stderr
+
+
+@pytest.mark.parametrize(
     ("limits", "code"),
     [("--max-accuracy u=0.99", 0), ("--max-accuracy u=0.501", 1), ("--max-accuracy $(id)=1", 2)],
 )
@@ -74,9 +149,7 @@ def test_the_step_of_a_workflow(audit: Path, tmp_path: Path, limits: str, code: 
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     [step] = [step for step in action["runs"]["steps"] if step.get("id") == "gate"]
     assert "${{" not in step["run"], "what others write reaches the shell as a variable only"
-    program = tmp_path / "privet"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m privet "$@"\n')
-    program.chmod(0o755)
+    program(tmp_path)
     summary = tmp_path / "summary"
     given = {"AUDIT": str(audit), "LIMITS": limits, "GITHUB_STEP_SUMMARY": str(summary)}
     given["PYTHONPATH"] = str(ROOT / "src")

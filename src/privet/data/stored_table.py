@@ -44,7 +44,9 @@ class StoredColumn:
         cells = np.asarray(self.cells[rows])
         if self.kind != "words":
             return pd.Series(cells)
-        return pd.Series(pd.api.extensions.take(self.values, cells, allow_fill=True))
+        if isinstance(self.values, np.ndarray):  # yes and no with gaps
+            return pd.Series(np.append(self.values, None)[cells], dtype=object)
+        return pd.Series(self.values.take(cells, allow_fill=True))
 
     def labels(self, table: Array | None, rows: Array) -> Array:
         """The label of some rows: `table` has that of each of `values`, and then that of a missing

@@ -37,7 +37,7 @@ from torch import Tensor, nn
 from privet.core.errors import PrivetError, refuse
 from privet.core.progress import console
 from privet.core.settings import names
-from privet.data.dataset import Array, Attribute, Dataset
+from privet.data.dataset import PARTS, Array, Attribute, Dataset
 from privet.methods.known_groups import (
     FOR_EVERYBODY,
     Aim,
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 # The parts whose people a state and its noise are chosen on.
 HELD_OUT = ("attack", "select")
+# Records of these that are looked at; of more, so many as whole people are drawn.
+MOST_HELD_OUT = 100_000
 # Up to this excess, a bound of a group pulls the less, the less it is exceeded.
 SOFT = 0.02
 # People of every part who have several records, at least, where these are to be seen together.
@@ -175,7 +177,8 @@ class CertifiedMethod(Method):
                     f"{' and '.join(parts)} have so many records: at least {FEWEST_PEOPLE} are "
                     "needed."
                 )
-        return replace(problem, known=tuple(known), together=self.records)
+        data = fewer_held_out(problem.data)
+        return replace(problem, data=data, known=tuple(known), together=self.records)
 
     @property
     def one_per_person(self) -> bool:
@@ -286,6 +289,18 @@ class CertifiedMethod(Method):
     def smallest_noise(self, people: CodedPeople, aim: Aim) -> float | None:
         """The least noise that is predicted to certify one attribute at the aim's target on other
         people than these; None where none is."""
+
+
+def fewer_held_out(data: Dataset, most: int = MOST_HELD_OUT) -> Dataset:
+    """The data with at most about so many records of HELD_OUT: those of people drawn at random."""
+    held_out = np.isin(data.part_of, [PARTS.index(part) for part in HELD_OUT])
+    if (many := int(held_out.sum())) <= most:
+        return data
+    _, who = np.unique(data.people[held_out], return_inverse=True)
+    drawn = np.random.default_rng(0).random(int(who.max()) + 1) < most / many
+    left = ~held_out
+    left[np.flatnonzero(held_out)[drawn[who]]] = True
+    return data.take(np.flatnonzero(left))
 
 
 class CertifiedNetworks(ABC):
