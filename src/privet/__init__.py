@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from privet.methods.registry import METHODS
     from privet.methods.shredder import Shredder
     from privet.methods.tiprdc import TIPRDC
+    from privet.methods.tree import Tree
     from privet.methods.unoise import UNoise
     from privet.methods.veil import Veil
     from privet.release.apply import ApplyOptions
@@ -92,6 +93,7 @@ _HOME = {
     "METHODS": "privet.methods.registry",
     "Hedge": "privet.methods.hedge",
     "Codebook": "privet.methods.codebook",
+    "Tree": "privet.methods.tree",
     "Donors": "privet.methods.donors",
     "TIPRDC": "privet.methods.tiprdc",
     "Confusion": "privet.methods.confusion",
@@ -143,6 +145,7 @@ __all__ = [
     "METHODS",
     "Hedge",
     "Codebook",
+    "Tree",
     "Donors",
     "TIPRDC",
     "Confusion",

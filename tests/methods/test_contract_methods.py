@@ -35,6 +35,7 @@ QUICK = {
         {"width": 0.05, "epochs": 2, "symbols": 4, "batch": 32, "flip": 0.4, **more}
         for more in ({}, {"known": "y"})
     ],
+    "tree": [{"leaves": 4, "flip": 0.4}],
     "donors": [{"donors": 4, "dims": 4, "flip": 0.4}],
     "tiprdc": [
         {"width": 0.05, "warmup": 1, "epochs": 1},
@@ -52,7 +53,7 @@ QUICK = {
     "shredder": [{"width": 0.05, "lessons": 1, "epochs": 1, "batch": 32}],
     "gap": [
         {"width": 0.2, "pre_d": 1, "pre_g": 1, "rounds": 2, "itr_d": 2, "itr_g": 2, **more}
-        for more in ({"aware": True}, {"noise": 0.0})
+        for more in ({"aware": True, "average": 0.5}, {"noise": 0.0})
     ],
     "collaborative": [
         {"width": 0.1, "service": 0.1, "lessons": 1, "epochs": 1, "adversarial": False},

@@ -16,6 +16,7 @@ from privet.data.toys import bernoulli_optimum, gaussian_optimum, toy
 from privet.methods.adversary_loss import EntropyGain, SquaredErrorGain, VariationGain
 from privet.methods.gap import GAP, REGIMES, GAPNetworks, _halves
 from privet.nets.channel import Spent, channel_of
+from privet.nets.weights_average import update_average
 from small import small
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -70,6 +71,31 @@ def test_a_budget_is_kept(modality, distance):
     # Seeds 0 to 9: 0.049 to 0.050; of tables, whose categories are drawn, 0.043 to 0.059 on 600
     # people (on 16 people one draw more or less is 0.02).
     assert spent["part"] == "select" and 0 < spent[distance] < 0.05 * 1.5 and 0 < spent["reach"] < 1
+
+
+def test_a_residual_channel_starts_as_the_identity_and_the_released_one_is_the_mean_of_weights():
+    data = toy("gaussian", 400)
+    quick = {**QUICK, "channel": "residual", "aware": True, "noise": 1.0}
+    first = GAP(**{**quick, "pre_g": 0, "rounds": 0, "pre_d": 0}).fit(data, ["u"], run=QUIET)
+    x = first.schema.inputs(data.part("test"))
+    assert np.array_equal(first(x, seed=0), x[:][:, :1])
+    last, mean = (GAP(**quick, average=a).fit(data, ["u"], run=QUIET) for a in (0.0, 0.5))
+    changed = {
+        k for k, v in last.module.state_dict().items() if (v != mean.module.state_dict()[k]).any()
+    }
+    assert changed, "the last state and the mean differ"
+    with pytest.raises(PrivetError, match="residual is of tables"):
+        GAP(**QUICK, channel="residual").fit(small("image", 60), ["u"], run=QUIET)
+
+
+@pytest.mark.parametrize("newest", [0.25, torch.tensor(0.25)])
+def test_an_average_moves_by_the_share_it_is_told(newest):
+    slow, fast = torch.nn.BatchNorm1d(2), torch.nn.BatchNorm1d(2)
+    with torch.no_grad():
+        fast.weight.fill_(5.0)
+        fast.num_batches_tracked.fill_(7)
+    update_average(slow, fast, newest)
+    assert slow.weight.tolist() == [2.0, 2.0] and int(slow.num_batches_tracked) == 7
 
 
 def test_reach_solves_its_equation():

@@ -90,8 +90,8 @@ def learn(
     target: Annotated[
         float | None,
         typer.Option(
-            help="What an attacker may read at most: a bound to aim at (hedge, codebook), else the "
-            "dial is searched for it: 0.6"
+            help="What an attacker may read at most: a bound to aim at (hedge, codebook, tree), "
+            "else the dial is searched for it: 0.6"
         ),
     ] = None,
     battery: Annotated[

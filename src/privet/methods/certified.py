@@ -45,9 +45,10 @@ from privet.methods.known_groups import (
     members,
     people_per_value,
 )
-from privet.methods.method import Method, Problem, at_least, ranges_of
+from privet.methods.method import Method, Problem, at_least, ranges_of, refuse_blind_target
 from privet.methods.outcome_laws import LawMemory, Tallies, group_success
 from privet.nets.code import Code
+from privet.nets.weights_average import update_average
 from privet.train.distributed import everyone, everyones
 from privet.train.feed import PERSON, Batch, Feed
 from privet.train.game import Game, Move, Phase, Player, Run
@@ -156,13 +157,7 @@ class CertifiedMethod(Method):
 
     def accept(self, problem: Problem) -> Problem:
         self.task_weights(len(problem.utility))
-        for attribute in problem.private:
-            blind = 1 / attribute.classes
-            if self.target <= blind:
-                raise PrivetError(
-                    f"A target of {self.target:g} for '{attribute.name}' cannot be met: guessing "
-                    f"blindly among {attribute.classes} values is right {blind:.2g} of the time."
-                )
+        refuse_blind_target(self.target, problem.private)
         known = problem.data.require_classes(names(self.known), "known")
         if hidden := {a.name for a in known} & {a.name for a in problem.private}:
             raise PrivetError(
@@ -424,7 +419,7 @@ class CertifiedNetworks(ABC):
 
     def hedge(self, batch: Batch) -> Move:
         """The one move: tasks and information against the success of the best adversary."""
-        self._update_average()
+        update_average(self.average, self.code, self.newest)
         codes = self.code(batch.x).float()
         codes, z, labels = everyone(codes), everyone(self.released(codes)), everyones(batch.labels)
         if self.method.records > 1:
@@ -499,17 +494,6 @@ class CertifiedNetworks(ABC):
         """How much of the penalty has come in."""
         free = max(self.method.free, 1e-6)
         return min(max((self.done - free) / free, 0.0), 1.0)
-
-    @torch.no_grad()
-    def _update_average(self) -> None:
-        """A slow average of the weights, which tells less of the people learned from than the last
-        step does."""
-        latest = self.code.state_dict()
-        for name, value in self.average.state_dict().items():
-            if value.is_floating_point():
-                value.lerp_(latest[name], self.newest)
-            else:
-                value.copy_(latest[name])
 
     @torch.no_grad()
     def judge(self) -> dict[str, float]:

@@ -37,7 +37,7 @@ from privet.core.progress import bar, console
 from privet.data.dataset import Array, Dataset
 from privet.evidence.certificate.symbols import smallest_flip
 from privet.methods.known_groups import people_per_value
-from privet.methods.method import NUMERIC, Method, Problem, at_least, ranges_of
+from privet.methods.method import NUMERIC, Method, Problem, at_least, ranges_of, refuse_blind_target
 from privet.nets.components import principal_axes
 from privet.nets.convolutions import prepare
 from privet.nets.donors import CellsToDonors, donor_symbols
@@ -113,13 +113,7 @@ class Donors(Method):
     )
 
     def accept(self, problem: Problem) -> Problem:
-        for attribute in problem.private:
-            blind = 1 / attribute.classes
-            if self.target <= blind:
-                raise PrivetError(
-                    f"A target of {self.target:g} for '{attribute.name}' cannot be met: guessing "
-                    f"blindly among {attribute.classes} values is right {blind:.2g} of the time."
-                )
+        refuse_blind_target(self.target, problem.private)
         return problem
 
     def learn(self, problem: Problem, run: Run) -> Release:

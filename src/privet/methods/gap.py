@@ -22,6 +22,7 @@ at every step, by scaling what the channel changes.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -41,6 +42,7 @@ from privet.methods.method import NUMERIC, Method, Problem, at_least, choices_of
 from privet.nets.channel import CHANNELS, Distance, Spent, channel_of, levels_of
 from privet.nets.code import body
 from privet.nets.similarity import similarity
+from privet.nets.weights_average import update_average
 from privet.release.noise import Noise
 from privet.release.release import Release
 from privet.train.feed import Batch
@@ -70,9 +72,9 @@ class GAP(Method):
             the squared error.
         distance: d: l1 or l2 (mean over a record's numbers, in the network's scale), or ssim (1 -
             SSIM, pictures).
-        channel: Autoencoder, or shift: x + b_u + g noise.
-        noise: Deviation of the noise on the standardised encoding (shift: where g starts); 0 is the
-            published, deterministic channel.
+        channel: Autoencoder; residual, of tables: x + h(x, u, noise); or shift: x + b_u + g noise.
+        noise: Deviation of the noise on the standardised encoding (residual: beside the record;
+            shift: where g starts); 0 is the published, deterministic channel.
         aware: Whether the channel sees u. The release then needs it with every record.
         sampled: Of tables: draw categories and numbers of few values from odds, so that each stays
             one of its values.
@@ -87,6 +89,9 @@ class GAP(Method):
         width: Factor on all layer sizes.
         batch: Records per step.
         lr: Learning rate of Adam at the start of the game; it falls to 2 % of it.
+        average: Of the channel's weights, the share of the earlier mean that each move keeps, such
+            as 0.99: the mean is released. 0 releases the last state, as published; the players of
+            a game circle the point that they look for, and their mean is closer to it.
 
     Example:
         >>> import privet
@@ -121,6 +126,7 @@ class GAP(Method):
     width: float = 0.5
     batch: int = 128
     lr: float = 1e-3
+    average: float = 0.0
 
     name = "gap"
     title = "Generative adversarial privacy"
@@ -141,6 +147,7 @@ class GAP(Method):
         **dict.fromkeys(REGIMES["low"], at_least(-1)),
         bins=(0, 100),
         batch=at_least(8),
+        average=(0, 0.9999),
     )
 
     def __post_init__(self) -> None:
@@ -158,10 +165,10 @@ class GAP(Method):
                 ),
             ),
             (
-                self.sampled and self.channel == "shift",
+                self.sampled and self.channel != "autoencoder",
                 (
-                    "A shift moves numbers and draws none: leave out sampled, or take "
-                    "channel=autoencoder."
+                    f"The channel {self.channel} moves numbers and draws none: leave out sampled, "
+                    "or take channel=autoencoder."
                 ),
             ),
         )
@@ -187,6 +194,13 @@ class GAP(Method):
                 self.sampled and data.modality != "table",
                 f"Only columns of a table can be sampled, and these are {data.modality} records.",
             ),
+            (
+                self.channel == "residual" and data.modality != "table",
+                (
+                    f"The channel residual is of tables, and these are {data.modality} records: "
+                    "set channel=autoencoder."
+                ),
+            ),
         )
         known = know(data, problem.private, self.bins or GIVEN_BINS) if self.aware else ()
         if self.bins:
@@ -201,6 +215,8 @@ class GAP(Method):
         for module in networks.modules().values():
             module.eval()
         channel = networks.channel
+        if self.average:
+            channel.load_state_dict(networks.average.state_dict())
         if self.distortion:
             channel.reach.copy_(networks.spent_on_all().reach(self.distortion))
         noise = Noise("gaussian", channel.draws, self.noise) if channel.draws else None
@@ -235,9 +251,11 @@ class GAPNetworks:
         )
         self.gains = [adversary_gain(a, view.labels[a.name], method.form) for a in self.private]
         self.halves = _halves(view.people, method.seed)
+        self.average = copy.deepcopy(self.channel)
 
     def modules(self) -> dict[str, nn.Module]:
-        return {"channel": self.channel, "adversary": self.adversary, "readers": self.readers}
+        modules = {"channel": self.channel, "adversary": self.adversary, "readers": self.readers}
+        return {**modules, "average": self.average} if self.method.average else modules
 
     def phases(self) -> list[Phase]:
         m, plan, (theirs, ours) = self.method, self.method.schedule, self.halves
@@ -299,6 +317,8 @@ class GAPNetworks:
     def defend(self, batch: Batch) -> Move:
         """The channel's move, and that of the readers."""
         m = self.method
+        if m.average:
+            update_average(self.average, self.channel, 1 - m.average)
         released, between, moved = self.release(batch)
         gains = self._gains(released, batch)
         if between is not released:

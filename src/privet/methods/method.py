@@ -336,6 +336,17 @@ class Method(ABC):
         return cls(**values | settings_from_words(cls, settings, f"setting of {cls.name}"))
 
 
+def refuse_blind_target(target: float, private: Iterable[Attribute]) -> None:
+    """Refuse a target for balanced accuracy that guessing blindly exceeds."""
+    for attribute in private:
+        blind = 1 / attribute.classes
+        if target <= blind:
+            raise PrivetError(
+                f"A target of {target:g} for '{attribute.name}' cannot be met: guessing "
+                f"blindly among {attribute.classes} values is right {blind:.2g} of the time."
+            )
+
+
 def _indented(text: str, further: int) -> str:
     return textwrap.fill(text, 96, initial_indent=" " * 4, subsequent_indent=" " * (4 + further))
 

@@ -13,6 +13,7 @@ METHODS: Registry[type[Method]] = Registry(
     {
         "hedge": "privet.methods.hedge:Hedge",
         "codebook": "privet.methods.codebook:Codebook",
+        "tree": "privet.methods.tree:Tree",
         "donors": "privet.methods.donors:Donors",
         "tiprdc": "privet.methods.tiprdc:TIPRDC",
         "confusion": "privet.methods.confusion:Confusion",

@@ -4,6 +4,8 @@
                    the *encoding* is perturbed, to keep the result plausible
     shift          made = x + b_u + g xi
                    the form of the Gaussian toy's optimum; b and g learned
+    residual       made = x + h(x, u, xi), of a table's row
+                   any channel: it starts as the identity, and noise enters beside the record
     released = x + reach (made - x)
 
 u is there where the schema is `Given`. The code is standardised before noise is added to it: an
@@ -29,6 +31,7 @@ from privet.data.dataset import Dataset
 from privet.data.known_attributes import Given
 from privet.data.schema import ImageSchema, Schema, TableSchema
 from privet.nets import convolutions, vectors
+from privet.nets.code import Rows
 from privet.nets.convolutions import prepare
 
 # A sampled column: the first of its places in a row, and what each of its values looks like there.
@@ -262,7 +265,38 @@ class Shift(Channel):
         return known.float() / (255.0 if x.dtype == torch.uint8 else 1.0)
 
 
-CHANNELS = ("autoencoder", "shift")
+class Residual(Channel):
+    """A channel that adds to a row what a network makes of the row and of noise.
+
+    An autoencoder spends distortion on giving the record back, since what it perturbs is the only
+    way through. Here the record passes unchanged, and only what is added costs anything.
+
+    Parameters:
+        schema: Of the records, with the private attribute beside them where the channel sees it.
+        width: Of all layers.
+        noise: Standard deviation of the noise beside the record; 0 for a deterministic channel.
+    """
+
+    def __init__(self, schema: Schema, width: float = 1.0, noise: float = 0.0) -> None:
+        super().__init__(schema)
+        self.noise = noise
+        inside, outside = (cast(Sequence[int], s)[0] for s in (schema.shape, schema.plain.shape))
+        self.added = Rows(inside + (outside if noise else 0), outside, width, dropout=0.0)
+        last = cast(nn.Linear, self.added.last[1])
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+
+    @property
+    def draws(self) -> tuple[int, ...]:
+        return cast(tuple[int, ...], self.shape) if self.noise else ()
+
+    def propose(self, x: Tensor, noise: Tensor | None) -> Proposal:
+        own = self.schema.own(x)
+        beside = x if noise is None else torch.cat([x, self.noise * noise], 1)
+        return Proposal(own, own + self.added(beside).float(), ())
+
+
+CHANNELS = ("autoencoder", "shift", "residual")
 
 
 def channel_of(
@@ -273,7 +307,11 @@ def channel_of(
     levels: Sequence[Level] = (),
 ) -> Channel:
     """The channel of this kind."""
-    return Shift(schema, noise) if kind == "shift" else Autoencoder(schema, width, noise, levels)
+    if kind == "shift":
+        return Shift(schema, noise)
+    if kind == "residual":
+        return Residual(schema, width, noise)
+    return Autoencoder(schema, width, noise, levels)
 
 
 def levels_of(schema: Schema, fit: Dataset) -> list[Level]:

@@ -23,6 +23,7 @@ NETWORKS: Registry[Callable[..., nn.Module]] = Registry(
         "extractor": "privet.nets.plan:extractor",
         "hedge": "privet.nets.code:noisy_code",
         "codebook": "privet.nets.symbols:random_symbols",
+        "tree": "privet.nets.tree:tree_symbols",
         "donors": "privet.nets.donors:donor_symbols",
         "noisy-extractor": "privet.nets.plan:noisy_extractor",
         "noise-map": "privet.nets.unet:noise_map",
