@@ -45,7 +45,8 @@ class StoredColumn:
         if self.kind != "words":
             return pd.Series(cells)
         if isinstance(self.values, np.ndarray):  # yes and no with gaps
-            return pd.Series(np.append(self.values, None)[cells], dtype=object)
+            filled: Any = np.append(self.values, np.array([None], dtype=object))
+            return pd.Series(filled[cells])
         return pd.Series(self.values.take(cells, allow_fill=True))
 
     def labels(self, table: Array | None, rows: Array) -> Array:
