@@ -117,7 +117,7 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
         keep += [name for name in leaves.columns if name in data.attributes and name not in keep]
     notes = open_log(log)
     said = {
-        "release": str(getattr(release, "card", {}).get("sha256", {}).get("graph", "")),
+        "release": str((getattr(release, "card", {}).get("sha256") or {}).get("graph", "")),
         "private": hidden,
         "utility": tasks,
         "battery": chosen.name,
