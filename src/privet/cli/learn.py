@@ -15,6 +15,7 @@ from privet.cli.options import (
     Device,
     Force,
     Out,
+    People,
     Ray,
     SchemaFile,
     Seed,
@@ -108,6 +109,7 @@ def learn(
     ] = "",
     schema: SchemaFile = None,
     skip_broken: SkipBroken = False,
+    people: People = None,
     seed: Seed = 0,
     device: Device = "auto",
     resume: Annotated[
@@ -151,7 +153,7 @@ def learn(
             battery=battery,
             settings=[*(settings or []), *([f"known={known}"] if known else [])],
             without=without,
-            schema=layout(schema, skip_broken),
+            schema=layout(schema, skip_broken, people),
             seed=seed,
             run=how,
         )

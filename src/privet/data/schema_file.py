@@ -52,7 +52,8 @@ class Layout:
         labels: Attributes that are never input.
         keep: Per column, the values whose rows stay.
         balance: The attribute whose classes are cut down to one size.
-        seed: Of the balancing and of dealing people out over the parts.
+        seed: Of the balancing, of sampling people and of dealing them out over the parts.
+        people: How many people of a large table in parquet are taken, by a hash of who they are.
     """
 
     modality: Modality | None = None
@@ -70,6 +71,7 @@ class Layout:
     seed: int = 0
     attributes: Mapping[str, Wish] = field(default_factory=dict)
     skip_broken: bool = False
+    people: int | None = None
 
     def named_columns(self) -> list[str]:
         """Every column the file speaks of, so that a misspelt one is found before anything is
@@ -191,6 +193,7 @@ _FORMS: dict[str, tuple[Callable[[Any], bool], str, Callable[[Any], Any]]] = {
     ),
     "balance": (_is_name, "the name of an attribute", str),
     "seed": (lambda v: type(v) is int and v >= 0, "a whole number from 0", int),
+    "people": (lambda v: type(v) is int and v > 0, "a whole number above 0", int),
     "attributes": (
         _is_tables,
         "tables such as [attributes.age]",
