@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from privet.methods.veil import Veil
     from privet.release.apply import ApplyOptions
     from privet.release.noise_keys import forget
+    from privet.release.part_writing import Parts
     from privet.release.release import Release
     from privet.reporting.page import report
     from privet.scale.stage import Stage
@@ -73,6 +74,7 @@ _HOME = {
     "Release": "privet.release.release",
     "apply": "privet.commands.apply",
     "ApplyOptions": "privet.release.apply",
+    "Parts": "privet.release.part_writing",
     "Stage": "privet.scale.stage",
     "forget": "privet.release.noise_keys",
     "audit": "privet.commands.audit",
@@ -125,6 +127,7 @@ __all__ = [
     "Release",
     "apply",
     "ApplyOptions",
+    "Parts",
     "Stage",
     "forget",
     "audit",

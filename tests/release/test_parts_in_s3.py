@@ -9,12 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from parts_of_rows import make_release, make_rows, write_rows
 from privet.core.errors import PrivetError
 from privet.core.stores import Store, _system
 from privet.data.part_manifest import MANIFEST, UNFINISHED, check_part, find_manifest
+from privet.data.schema_file import Layout
+from privet.data.sources import load
 from privet.release import part_folder, part_writing
 from privet.release.apply import ApplyOptions
 from privet.release.part_writing import Parts, apply_parts
@@ -144,6 +147,18 @@ def test_force_replaces_and_strangers_are_left_alone(client, release, inputs):
     assert set(objects(client, "forced/")) == {MANIFEST, "part-00000.parquet"}
     with pytest.raises(PrivetError, match="no part that Privet wrote"):
         go(release, "s3://shop/raw/a.parquet", "s3://shop/raw", **forced)
+
+
+def test_parts_and_tables_are_read_from_there(client, release, inputs):
+    go(release, "s3://shop/raw/*.parquet", "s3://shop/read")
+    assert len(load("s3://shop/read", progress=False)) == 1200
+    there = load("s3://shop/raw/*.parquet", Layout(people=120), progress=False)
+    here = load(str(inputs), Layout(people=120), progress=False)
+    people = [set(np.array(d.attributes["person"].values)) for d in (there, here)]
+    assert people[0] == people[1] and len(there) == len(here)
+    client.put_object(Bucket="shop", Key="read/part-00001.parquet", Body=b"PAR1 and the rest")
+    with pytest.raises(PrivetError, match=r"part-00001.parquet .* is not the file"):
+        load("s3://shop/read", progress=False)
 
 
 @pytest.mark.parametrize(

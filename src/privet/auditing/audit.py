@@ -216,12 +216,13 @@ class _Audit:
             information = self._information() if self.battery.estimates and transforms else {}
         kinds = max((len(r.released) for r in readings), default=0)
         card = {key: self.release.card.get(key) for key in (*CARD, "certificate")}
+        sampled = [] if self.data.sampled is None else [self.data.sampled.sentence]
         return Audit(
             card | {"private": self.private} | stated_runs(self.release),
             self._about(inputs),
             self.battery.name,
             tuple(readings),
-            limitations(self.release, self.battery, kinds, self.skipped),
+            limitations(self.release, self.battery, kinds, (*self.skipped, *sampled)),
             round(time.monotonic() - started, 1),
             (*inverted, *(one for one, _ in self.rebuilt)),
             undeclared,
@@ -269,6 +270,7 @@ class _Audit:
                 part: {"records": len(view), "people": len(np.unique(view.people))}
                 for part, view in parts.items()
             },
+            **self.data.said_of_sample,
         }
 
     def _plans(self) -> Plans:

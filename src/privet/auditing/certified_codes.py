@@ -111,6 +111,7 @@ def about_data(release: Release, data: Dataset) -> dict[str, Any]:
         "records": len(test),
         "people": int(people.max(initial=-1)) + 1,
         "new_people": all_new(data),
+        **data.said_of_sample,
     }
 
 

@@ -49,6 +49,7 @@ from privet.auditing.certified_codes import (
     certified_codes,
     graph_of,
 )
+from privet.auditing.sampled_people import refuse_learned_from
 from privet.core.errors import PrivetError
 from privet.core.progress import bar
 from privet.data.dataset import PARTS, Array, Dataset
@@ -198,7 +199,11 @@ def certificates(
     if coded.reason:
         return tuple(_refused(t, confidence, _dimensions(release), coded.reason) for t in targets)
     assert coded.shape is not None, "what is not known was refused"
-    notes = (_other_data(release, data), _alphabet_note(coded.shape.symbols, coded.shape.scale))
+    notes = (
+        _other_data(release, data),
+        _alphabet_note(coded.shape.symbols, coded.shape.scale),
+        "" if data.sampled is None else data.sampled.sentence,
+    )
     noted = [t._replace(note=" ".join(note for note in (t.note, *notes) if note)) for t in targets]
     page = Page(coded, test.people, noted, len(names), sides, releases, records, seed)
     return certify_page(page, confidence)
@@ -364,6 +369,7 @@ def _check_certifiable(
     if all_new(data):
         _check_new(release, data, utility, target)
         return
+    refuse_learned_from(release.card, data)
     data.require_records("attack", "select", "test")
     data.require_labels(release.private, "private", "attack")
     data.require_labels(utility, "utility", "attack")
@@ -385,7 +391,9 @@ def _check_new(
 def refuse_known(release: Release, data: Dataset) -> None:
     """PrivetError where people who shall be new are those that the release was learned from."""
     card = release.card.get("data")
-    if isinstance(card, dict) and card.get("fingerprint") == data.fingerprint:
+    learned = card if isinstance(card, dict) else {}
+    same_files = bool(data.content) and learned.get("content") == data.content
+    if same_files or learned.get("fingerprint") == data.fingerprint:
         raise PrivetError(
             "These are the people that the release was learned from: leave out --new-people, and "
             "the test part is certified."

@@ -13,6 +13,7 @@ from privet.cli.options import (
     Device,
     Log,
     Out,
+    People,
     SchemaFile,
     Seed,
     SkipBroken,
@@ -28,16 +29,17 @@ verbs = typer.Typer()
     epilog=(
         "Examples:  privet audit hedge --data portraits --utility smiling --goal 0.60 --out a    "
         "privet audit theirs.onnx --data photos/ --private gender --out a    "
-        "privet audit released.parquet --private gender --utility smiling --out a"
+        "privet audit released.parquet --private gender --utility smiling --out a    "
+        "privet audit shared/ --private gender --labels people.parquet --by id --out a"
     )
 )
 def audit(
     release: Annotated[
-        Path,
+        str,
         typer.Argument(
             help=(
-                "Folder of a release, an ONNX file, or a parquet file of released records with"
-                " labels"
+                "Folder of a release, an ONNX file, or released records with labels: a parquet "
+                "file, or the folder or s3:// address that  apply --parts  wrote"
             )
         ),
     ],
@@ -74,6 +76,17 @@ def audit(
         str,
         typer.Option(help="Columns that leave beside released records: attacked with them"),
     ] = "",
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Of released records, a parquet file with the private attribute and the tasks, "
+            "which are not written with them",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(help="With --labels, the column of both that says which is which")
+    ] = None,
     goal: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,6 +96,7 @@ def audit(
     ] = None,
     schema: SchemaFile = None,
     skip_broken: SkipBroken = False,
+    people: People = None,
     seed: Seed = 0,
     device: Device = "auto",
     log: Log = None,
@@ -108,7 +122,7 @@ def audit(
         battery=battery,
         private=private,
         out=folder,
-        files=FileOptions(layout(schema, skip_broken), card, text),
+        files=FileOptions(layout(schema, skip_broken, people), card, text, labels, by),
         raw_from=raw_from,
         seed=seed,
         device=device,
@@ -135,7 +149,8 @@ def audit(
     epilog=(
         "Examples:  privet certify hedge --data portraits    "
         "privet certify hedge --data portraits --target 0.58 --utility smiling --out hedge58    "
-        "privet certify hedge --data new.parquet --new-people --sign key --auditor Ada --out c"
+        "privet certify hedge --data new.parquet --new-people --sign key --auditor Ada --out c    "
+        "privet certify hedge --data 'people/*.parquet' --people 20000"
     )
 )
 def certify(
@@ -176,6 +191,7 @@ def certify(
     auditor: Annotated[str, typer.Option(help="Name to sign with")] = "",
     schema: SchemaFile = None,
     skip_broken: SkipBroken = False,
+    people: People = None,
     seed: Seed = 0,
     device: Device = "auto",
     log: Log = None,
@@ -203,7 +219,7 @@ def certify(
         confidence=confidence,
         target=target,
         out=folder,
-        schema=layout(schema, skip_broken),
+        schema=layout(schema, skip_broken, people),
         scope=Scope(given, read_numbers("--records", records), new_people),
         sign=None if sign is None else Signer(sign, auditor),
         seed=seed,

@@ -23,7 +23,7 @@ Data = Annotated[
     typer.Option(
         "--data",
         help="portraits, toy:gaussian, celeba:DIR, a table (parquet, CSV, ...), its parts "
-        "('parts/*.csv'), a folder of pictures",
+        "('parts/*.parquet', a folder of them, s3://...), a folder of pictures",
     ),
 ]
 SchemaFile = Annotated[
@@ -37,6 +37,16 @@ SkipBroken = Annotated[
     typer.Option(
         "--skip-broken",
         help="Leave out pictures, and parts of a table, that cannot be read; each is listed",
+    ),
+]
+People = Annotated[
+    int | None,
+    typer.Option(
+        "--people",
+        metavar="N",
+        min=100,
+        help="Of a table in parquet, N people, sampled by a hash of who they are; else all, or of "
+        "several files as many as fit into 2 GB",
     ),
 ]
 Seed = Annotated[
@@ -59,13 +69,20 @@ Out = Annotated[Path, typer.Option("--out", help="Folder for the results")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is in --out already")]
 
 
-def layout(schema: Path | None, skip_broken: bool) -> Path | Layout | None:
-    """What --schema and --skip-broken say together."""
-    if not skip_broken:
+def layout(
+    schema: Path | None, skip_broken: bool, people: int | None = None
+) -> Path | Layout | None:
+    """What --schema, --skip-broken and --people say together."""
+    if not skip_broken and people is None:
         return schema
     from privet.data.schema_file import read_layout
 
-    return replace(read_layout(schema), skip_broken=True)
+    found = read_layout(schema)
+    return replace(
+        found,
+        skip_broken=skip_broken or found.skip_broken,
+        people=found.people if people is None else people,
+    )
 
 
 def command_line() -> str:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from privet.auditing.audit import audit as attack
 from privet.auditing.batteries import Battery, find_battery
+from privet.auditing.sampled_people import refuse_learned_from
 from privet.commands.logs import audit_figures, open_log
-from privet.commands.reading import read
-from privet.core.errors import PrivetError
+from privet.commands.reading import PLAIN, read
+from privet.core.errors import PrivetError, refuse_if
 from privet.core.files import results_folder, write_text
+from privet.core.progress import console
 from privet.core.run_log import logged
 from privet.core.settings import names
-from privet.data.dataset import Array, Dataset
+from privet.core.stores import Store, is_address
+from privet.data.dataset import Array, Dataset, Sampled
+from privet.data.labels_beside import add_labels
+from privet.data.part_files import parts_as_file, sample_note
+from privet.data.part_manifest import is_parts_folder
+from privet.data.people_sample import Joined, TableFile, joined
 from privet.data.schema_file import Layout, read_layout
 from privet.evidence.verdict import goals_for
 from privet.release.drawn_records import draw_records
@@ -44,11 +51,18 @@ class FileOptions(NamedTuple):
         card: A JSON file that says how an ONNX file takes its records.
         text: The column of texts that are released as they are, or that vectors stand for; of the
             latter it is asked too which words were in them.
+        labels: A parquet file with the private attribute and the tasks of released records, which
+            do not hold them.
+        by: The column of both that says which record is which.
+        sampled: Whose records a file of released records holds, where not everybody's.
     """
 
     schema: str | Path | Layout | None = None
     card: Path | None = None
     text: str | None = None
+    labels: str | Path | None = None
+    by: str | None = None
+    sampled: Sampled | None = None
 
 
 def audit(  # noqa: PLR0913 - a verb has as many parameters as options
@@ -71,10 +85,11 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
 ) -> Audit:
     """Attack `release` with people it has not seen, and report the strongest adversary.
 
-    release: a Release, the folder of one, an ONNX file, a parquet file of records that are already
-        released, or a Python function from encoded records to numbers.
-    data: the records to attack with, as `privet.load` takes them, or a Dataset; not for a parquet
-        file, which holds its own labels.
+    release: a Release, the folder of one, an ONNX file, records that are already released (a
+        parquet file, or a folder that `privet.apply(parts=...)` wrote, here or in an object store),
+        or a Python function from encoded records to numbers.
+    data: the records to attack with, as `privet.load` takes them, or a Dataset; not for released
+        records, which have their own labels.
     utility: tasks to try on the released records.
     battery: quick, lean, standard, strong, or a Battery of your own.
     private: what must not be readable, where the release's own card does not say.
@@ -100,8 +115,33 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
     >>> found.private[0].attribute
     'u'
     """
-    chosen, hidden, tasks = find_battery(battery), names(private), names(utility)
     files = files or FileOptions()
+    if isinstance(release, str | Path) and (table := _parts(release, files, progress)):
+        _refuse_data(data, release)
+        with table as (path, sampled):
+            if sampled is not None:
+                console.print(sample_note(sampled), **PLAIN)
+            if files.labels is not None and files.by is not None:
+                wanted = [*names(private), *names(utility)]
+                console.print(add_labels(path, files.labels, files.by, wanted), **PLAIN)
+            return audit(
+                path,
+                None,
+                utility,
+                battery,
+                private=private,
+                out=out,
+                files=FileOptions(_of_one_file(files), text=files.text, sampled=sampled),
+                raw_from=raw_from,
+                seed=seed,
+                device=device,
+                progress=progress,
+                rebuild=rebuild,
+                keep=keep,
+                goal=goal,
+                log=log,
+            )
+    chosen, hidden, tasks = find_battery(battery), names(private), names(utility)
     if isinstance(raw_from, str | Path):
         raw_from = Audit.load(raw_from)
     bare = isinstance(release, str | Path) and Path(release).suffix == ".parquet"
@@ -163,6 +203,39 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
     return result
 
 
+def _parts(
+    release: str | Path, files: FileOptions, progress: bool
+) -> AbstractContextManager[Joined] | None:
+    """Released records that are read a little at a time into one file: a folder of parts, or a file
+    of which some people are wanted. None of anything else."""
+    layout = read_layout(files.schema)
+    refuse_if(
+        (files.labels is None) != (files.by is None),
+        "--labels names a table and --by the column that it is joined by: give both.",
+    )
+    if is_address(release):
+        return parts_as_file(Store(release), layout, progress)
+    path = Path(release)
+    if path.is_dir() and not (path / "card.json").exists() and is_parts_folder(Store(path)):
+        return parts_as_file(Store(path), layout, progress)
+    if path.suffix == ".parquet" and (layout.people is not None or files.labels is not None):
+        return joined([TableFile(path.name, path)], path.stem, layout, progress)
+    refuse_if(files.labels is not None, "--labels go with released records, not with a release.")
+    return None
+
+
+def _of_one_file(files: FileOptions) -> Layout:
+    return replace(read_layout(files.schema), people=None)
+
+
+def _refuse_data(data: object, release: str | Path) -> None:
+    refuse_if(
+        data is not None,
+        f"{str(release).rstrip('/').rpartition('/')[2]} holds released records with their labels: "
+        "leave out --data.",
+    )
+
+
 def _hidden(release: AnyRelease, data: Dataset, private: list[str]) -> dict[str, int]:
     """How many values each private attribute has; 0 for a number."""
     own = release.private if isinstance(release, Release) else ()
@@ -185,11 +258,10 @@ def _release_and_data(
 ) -> tuple[AnyRelease, Dataset]:
     path = Path(release) if isinstance(release, str | Path) else Path()
     if path.suffix == ".parquet":
-        if data is not None:
-            raise PrivetError(
-                f"{path.name} holds released records with their labels: leave out --data."
-            )
-        return from_vectors(path, private, utility, read_layout(files.schema), files.text)
+        _refuse_data(data, path)
+        layout = read_layout(files.schema)
+        made, found = from_vectors(path, private, utility, layout, files.text)
+        return made, replace(found, sampled=files.sampled)
     if data is None:
         raise PrivetError("Say which data to attack the release with: --data SPEC.")
     if not isinstance(data, Dataset):
@@ -209,4 +281,5 @@ def _release_and_data(
             )
     if isinstance(release, Release):
         release.schema.check(data)
+        refuse_learned_from(release.card, data)
     return release, data

@@ -3,9 +3,9 @@ keys that auditors sign with."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from privet.auditing.signatures import Signer, make_key, read_document
 from privet.auditing.signatures import sign as signed
@@ -14,6 +14,7 @@ from privet.auditing.verify import verify as verified
 from privet.core.errors import PrivetError
 from privet.core.files import write_text
 from privet.data.dataset import Dataset
+from privet.data.schema_file import read_layout
 from privet.data.sources import load
 from privet.evidence.certificate.values import Certification
 from privet.evidence.figures import Audit
@@ -54,7 +55,9 @@ def verify(
         document = _file(Path(document))
     loaded = release if isinstance(release, Release) else Release.load(release)
     if isinstance(data, str | Path):
-        data = load(data, schema, new_people=_of_new_people(document))
+        about = _about_data(document)
+        layout = replace(read_layout(schema), people=_asked_people(about))
+        data = load(data, layout, new_people=bool(about.get("new_people")))
     return verified(document, loaded, data, signed=signed, key=key)
 
 
@@ -97,8 +100,14 @@ def _file(path: Path) -> Path:
     return path / names[0]
 
 
-def _of_new_people(document: Path | Certification | Audit) -> bool:
+def _about_data(document: Path | Certification | Audit) -> dict[str, Any]:
+    """What it says of its data."""
     about = read_document(document).get("data") if isinstance(document, Path) else document.data
-    with suppress(AttributeError):
-        return bool(about.get("new_people"))  # type: ignore[union-attr]
-    return False
+    return about if isinstance(about, dict) else {}
+
+
+def _asked_people(about: dict[str, Any]) -> int | None:
+    """How many people were asked for, where the data was a sample."""
+    sampled = about.get("sampled")
+    asked = sampled.get("asked") if isinstance(sampled, dict) else None
+    return asked if isinstance(asked, int) and asked > 0 else None

@@ -70,6 +70,7 @@ def assemble(
         fingerprint=_fingerprint(content, modality, records, attributes, labels, rows, part_of),
         person=person,
         notes=(*notes, *chosen, *lost, *moved, *left_out),
+        content=content,
     )
 
 

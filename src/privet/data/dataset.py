@@ -19,7 +19,7 @@ from privet.core.errors import PrivetError, unknown
 from privet.evidence import Array
 from privet.evidence.attribute import Attribute, Kind
 
-__all__ = ["PARTS", "Array", "Attribute", "Dataset", "Kind", "Modality", "Splits"]
+__all__ = ["PARTS", "Array", "Attribute", "Dataset", "Kind", "Modality", "Sampled", "Splits"]
 
 Modality = Literal["image", "table", "text", "signal"]
 
@@ -36,6 +36,43 @@ class LabelsByName(Mapping[str, Array]):
     @abstractmethod
     def changed(self, labels: Mapping[str, Array]) -> LabelsByName:
         """The same with some labels of all records of the source changed."""
+
+
+class Sampled(NamedTuple):
+    """People who were taken of a table that has more.
+
+    Parameters:
+        people: How many were taken.
+        of: How many there are.
+        exact: Whether these were counted, and not estimated.
+        column: The column that names them; None where every record is a person.
+        asked: How many were asked for; None where as many were taken as fit.
+        dealt: Whether the hash that chose them decided their part too, where no column does.
+    """
+
+    people: int
+    of: int
+    exact: bool
+    column: str | None
+    asked: int | None
+    dealt: bool
+
+    @property
+    def sentence(self) -> str:
+        """
+        >>> Sampled(200, 9_000, True, "who", 200, True).sentence
+        "A random sample: 200 of 9,000 people, chosen by a hash of 'who', with all records of each."
+        """
+        about = "" if self.exact else "about "
+        if self.column is None:
+            return (
+                f"A random sample: {self.people:,} of {about}{self.of:,} records, each taken for a "
+                "person, chosen by a hash of their place."
+            )
+        return (
+            f"A random sample: {self.people:,} of {about}{self.of:,} people, chosen by a hash of "
+            f"'{self.column}', with all records of each."
+        )
 
 
 class Splits(NamedTuple):
@@ -72,6 +109,9 @@ class Dataset:
             dropped, ...).
         space: Where every record is a vector, the name of the space that it is in, empty where it
             has no name; None for other records.
+        content: SHA-256 that stands for the bytes of the source, sampled or not; empty where nobody
+            knows.
+        sampled: Who was taken, where not everybody was.
     """
 
     name: str
@@ -85,6 +125,8 @@ class Dataset:
     person: Array | None = None
     notes: tuple[str, ...] = field(default=())
     space: str | None = None
+    content: str = ""
+    sampled: Sampled | None = None
 
     # Readers of what is in memory; in_memory.py has them, since they are built on this class.
     from_frame: ClassVar[Callable[..., Dataset]]
@@ -92,6 +134,11 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def said_of_sample(self) -> dict[str, Any]:
+        """What cards, audits and certificates say of a sample; nothing where it is none."""
+        return {} if self.sampled is None else {"sampled": self.sampled._asdict()}
 
     @property
     def people(self) -> Array:

@@ -54,8 +54,9 @@ class Layout:
         labels: Attributes that are never input.
         keep: Per column, the values whose rows stay.
         balance: The attribute whose classes are cut down to one size.
-        seed: Of the balancing and of dealing people out over the parts.
+        seed: Of the balancing, of sampling people and of dealing them out over the parts.
         space: What the space of vectors is called, where the file does not say it.
+        people: How many people of a large table in parquet are taken, by a hash of who they are.
     """
 
     modality: Modality | None = None
@@ -75,6 +76,7 @@ class Layout:
     skip_broken: bool = False
     on_disk: bool | None = None
     space: str | None = None
+    people: int | None = None
 
     def named_columns(self) -> list[str]:
         """Every column the file speaks of, so that a misspelt one is found before anything is
@@ -198,6 +200,7 @@ _FORMS: dict[str, tuple[Callable[[Any], bool], str, Callable[[Any], Any]]] = {
     "balance": (_is_name, "the name of an attribute", str),
     "space": (_is_name, "the name of a space of vectors", str),
     "seed": (lambda v: type(v) is int and v >= 0, "a whole number from 0", int),
+    "people": (lambda v: type(v) is int and v > 0, "a whole number above 0", int),
     "attributes": (
         _is_tables,
         "tables such as [attributes.age]",

@@ -14,12 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from privet.core.errors import PrivetError, unknown
+from privet.core.errors import PrivetError, refuse_if, unknown
 from privet.core.registry import Registry
+from privet.core.stores import Store, is_address
 from privet.data.dataset import PARTS, Dataset
-from privet.data.folders import read_folder
+from privet.data.folders import TABLES, read_folder
 from privet.data.in_memory import as_dataset
-from privet.data.part_files import is_pattern, read_part_files
+from privet.data.part_files import (
+    ONLY_PARQUET,
+    PARQUET,
+    is_pattern,
+    read_parquet_files,
+    read_part_files,
+    read_parts_folder,
+    read_stored_files,
+)
+from privet.data.part_manifest import is_parts_folder
 from privet.data.schema_file import Layout, read_layout
 from privet.data.table_files import PACKED, READERS, kind_of
 from privet.data.tables import read_parquet, read_table_file
@@ -58,7 +68,8 @@ def load(
     """The data that `spec` names.
 
     spec: a built-in name (`portraits`, `toy:gaussian`), a published set (`celeba:DIR`), a file,
-        several files of one table (`parts/*.parquet`), a folder of pictures, or rows in memory: a
+        several files of one table (`parts/*.parquet`), a folder of them or of pictures, such files
+        in an object store (`s3://bucket/parts/*.parquet`), or rows in memory: a
         frame of pandas or polars, an Arrow table, a dataset of Hugging Face, a mapping of columns.
     schema: a TOML file, or a Layout, that says what the columns are, where the guess would be
         wrong.
@@ -85,18 +96,22 @@ def _all_in_test(data: Dataset) -> Dataset:
 
 def _load(spec: Any, layout: Layout, progress: bool) -> Dataset:
     if not isinstance(spec, str | Path):
+        refuse_if(layout.people is not None, ONLY_PARQUET)
         return as_dataset(spec, layout)
     if not str(spec).strip():
         raise PrivetError("Say which data to read: a name such as portraits, or a path.")
+    if is_address(spec):
+        return read_stored_files(str(spec), layout, progress)
     name, _, rest = str(spec).partition(":")
     if isinstance(spec, str) and name in SOURCES:
+        refuse_if(layout.people is not None, ONLY_PARQUET)
         return SOURCES[name](rest, layout, progress)
     return _read_path(Path(spec).expanduser(), name, layout, progress)
 
 
 def _read_path(path: Path, name: str, layout: Layout, progress: bool) -> Dataset:
     if path.is_dir():
-        return read_folder(path, layout, progress)
+        return _read_folder(path, layout, progress)
     if is_pattern(path):
         return read_part_files(path, layout, progress)
     if not path.is_file():
@@ -111,4 +126,18 @@ def _read_path(path: Path, name: str, layout: Layout, progress: bool) -> Dataset
         )
     if not path.stat().st_size:
         raise PrivetError(f"{path} is empty: make it again.")
+    if layout.people is not None:
+        refuse_if(kind not in PARQUET, ONLY_PARQUET)
+        return read_parquet_files([path], path.stem, layout, progress)
     return FILES[kind](path, layout, progress)
+
+
+def _read_folder(path: Path, layout: Layout, progress: bool) -> Dataset:
+    """Released parts with a manifest, parquet files of one table, or pictures."""
+    if is_parts_folder(Store(path)):
+        return read_parts_folder(Store(path), layout, progress)
+    kinds = {kind_of(one) for one in path.iterdir()}
+    if kinds & {*PARQUET} and not kinds & {*TABLES}:
+        return read_part_files(path / "*.parquet", layout, progress)
+    refuse_if(layout.people is not None, ONLY_PARQUET)
+    return read_folder(path, layout, progress)

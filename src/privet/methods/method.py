@@ -226,6 +226,8 @@ class Method(ABC):
                 "name": problem.data.name,
                 "fingerprint": problem.data.fingerprint,
                 "fit_records": len(problem.data.part("fit")),
+                "content": problem.data.content,
+                **problem.data.said_of_sample,
             },
             **release.card,
         }

@@ -58,6 +58,21 @@ class Parts(NamedTuple):
         rows: Rows of a part, rounded up to a multiple of 256; None for parts of about 256 MB. An
             input with fewer rows is one part.
         resume: Go on with unfinished work: parts that are there as the manifest says are kept.
+
+    Example:
+        >>> import json, tempfile
+        >>> import numpy as np, pandas as pd, privet
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> rows = {f"c{i}": np.random.default_rng(i).standard_normal(600) for i in range(3)}
+        >>> rows["sex"] = np.where(rows["c0"] > 0, "f", "m")
+        >>> pd.DataFrame(rows).to_parquet(folder / "people.parquet")
+        >>> data = privet.load(rows, progress=False)
+        >>> privet.LEACE().fit(data, "sex", run=privet.Run(progress=False)).save(folder / "r")
+        >>> options = privet.ApplyOptions(home=folder)
+        >>> out = privet.apply(folder / "r", folder / "people.parquet", folder / "shared",
+        ...     options=options, parts=privet.Parts(rows=256))
+        >>> [part["rows"] for part in json.loads((out / "manifest.json").read_text())["parts"]]
+        [256, 256, 88]
     """
 
     rows: int | None = None
