@@ -41,11 +41,13 @@ class FileOptions(NamedTuple):
         card: A JSON file that says how an ONNX file takes its records.
         text: The column of texts that are released as they are, or that vectors stand for; of the
             latter it is asked too which words were in them.
+        words: Words to ask for one by one in the texts that vectors stand for.
     """
 
     schema: str | Path | Layout | None = None
     card: Path | None = None
     text: str | None = None
+    words: tuple[str, ...] = ()
 
 
 def audit(  # noqa: PLR0913 - a verb has as many parameters as options
@@ -126,6 +128,7 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
             rebuild=rebuild and not bare,
             texts=texts,
             keep=keep,
+            words=files.words,
         )
         if leaves is not None:
             kept = tuple(name for name in result.leaves.kept if name not in leaves.asked)
