@@ -25,6 +25,8 @@ def assert_private(
     certificate: Certification | str | Path | None = None,
     new_people: bool = False,
     signed: bool = False,
+    max_figure: Mapping[str, float] | None = None,
+    min_figure: Mapping[str, float] | None = None,
 ) -> list[Check]:
     """AssertionError with a line per limit where one of them does not hold; the parameters are
     those of `privet.gate`.
@@ -48,6 +50,8 @@ def assert_private(
         certificate=certificate,
         new_people=new_people,
         signed=signed,
+        max_figure=max_figure,
+        min_figure=min_figure,
     )
     if not all(check.ok for check in checks):
         raise AssertionError("\n".join([verdict_line(checks), *(check.line for check in checks)]))

@@ -122,7 +122,7 @@ def test_parts_of_different_sources_are_named_as_such():
 @pytest.mark.parametrize(("per", "most"), [(1, 6), (6, 1)])
 def test_the_number_of_records_says_nothing(per, most):
     data = _data(800, per, most=most)
-    groups = attack._groups(data, 0)
+    groups = attack.matched_groups(data, 0)
     for group in groups.values():
         sides = [
             np.unique(group.data.people[group.member == side], return_counts=True)[1]
@@ -137,7 +137,7 @@ def test_the_number_of_records_says_nothing(per, most):
 
 def test_nobody_is_asked_about_who_was_learned_from():
     data = _data(500, 3)
-    groups = attack._groups(data, 0)
+    groups = attack.matched_groups(data, 0)
     people = [set(group.data.people.tolist()) for group in groups.values()]
     assert not (people[0] & people[1] or people[0] & people[2] or people[1] & people[2])
     for part, group in groups.items():

@@ -58,7 +58,7 @@ class TextPart(NamedTuple):
     people: Array
 
 
-class _Part(NamedTuple):
+class WordPart(NamedTuple):
     """Standardised vectors, and whether each word that is asked for is in the text, (n, words)."""
 
     x: Tensor
@@ -147,15 +147,15 @@ def invert_parts(
 ) -> Rebuilt:
     """The same for embeddings, their texts and whose they are, each by *attack*, *select* and
     *test*: as the audit has them."""
-    words, data = _with_words(parts, most, skip, data_name)
+    words, data = with_words(parts, most, skip, data_name)
     torch.manual_seed(seed)
     tries = []
     for hidden in HEADS:
-        predict = _learn(data["attack"], data["select"], hidden, epochs)
-        tries.append((*_best_threshold(predict(data["select"].x), data["select"].words), predict))
+        predict = learn_head(data["attack"], data["select"], hidden, epochs)
+        tries.append((*f1_threshold(predict(data["select"].x), data["select"].words), predict))
     _, threshold, predict = max(tries, key=lambda one: one[0])
     test, said = data["test"], predict(data["test"].x) > threshold
-    figures = _figures(said, test, _constant(data["attack"].words, data["select"].words))
+    figures = word_figures(said, test, constant_answer(data["attack"].words, data["select"].words))
     originals, guesses = (
         tuple(" ".join(words[row]) for row in table[:shown]) for table in (test.words, said)
     )
@@ -163,32 +163,39 @@ def invert_parts(
     return Rebuilt("share of words (F1)", value, len(said), originals, guesses, title, figures)
 
 
-def _with_words(
+def with_words(
     parts: Mapping[str, TextPart], most: int, skip: int, data_name: str
-) -> tuple[Array, dict[str, _Part]]:
+) -> tuple[Array, dict[str, WordPart]]:
     """The words that are asked for; of every part, standardised vectors and which words are in
     each text (n, words)."""
-    texts = {name: [set(split_words(text)) for text in part.texts] for name, part in parts.items()}
-    counts = Counter(
-        w for words in texts["attack"] for w in sorted(words) if any(map(str.isalnum, w))
-    )
+    lines = [set(split_words(text)) for text in parts["attack"].texts]
+    counts = Counter(w for words in lines for w in sorted(words) if any(map(str.isalnum, w)))
     asked = [word for word, n in counts.most_common(most + skip)[skip:] if n > 1]
     if not asked:
         raise PrivetError(
             f"No word occurs in two texts of the attack part of {data_name}: there is nothing to "
             "ask for."
         )
+    return np.array(asked, dtype=object), marked_parts(parts, asked)
+
+
+def marked_parts(parts: Mapping[str, TextPart], asked: Sequence[str]) -> dict[str, WordPart]:
+    """Of every part, vectors standardised as on *attack* and which of the words are in each text
+    (n, words)."""
     x = parts["attack"].vectors
     mean, deviation = x.mean(0), x.std(0, correction=0)
     deviation = torch.where(deviation > 1e-8, deviation, 1.0)
     data = {}
     for name, part in parts.items():
-        table = np.array([[word in text for word in asked] for text in texts[name]], dtype=bool)
-        data[name] = _Part((part.vectors - mean) / deviation, table, part.people)
-    return np.array(asked, dtype=object), data
+        texts = [set(split_words(text)) for text in part.texts]
+        table = np.array([[word in text for word in asked] for text in texts], dtype=bool)
+        data[name] = WordPart((part.vectors - mean) / deviation, table, part.people)
+    return data
 
 
-def _learn(seen: _Part, select: _Part, hidden: int, epochs: int) -> Callable[[Tensor], Array]:
+def learn_head(
+    seen: WordPart, select: WordPart, hidden: int, epochs: int
+) -> Callable[[Tensor], Array]:
     """A head that gives a probability per word, kept as it was when its loss on *select* was
     least."""
     x, y = seen.x, torch.from_numpy(seen.words).float().to(seen.x.device)
@@ -226,24 +233,24 @@ def _f1(sums: Array) -> Array:
     return np.asarray(2 * sums[:, 0] / np.maximum(sums[:, 1] + sums[:, 2], 1e-12))
 
 
-def _total_f1(said: Array, truth: Array) -> float:
+def total_f1(said: Array, truth: Array) -> float:
     return float(_f1(_sums(said, truth).sum(0)[None])[0])
 
 
-def _best_threshold(shares: Array, truth: Array) -> tuple[float, float]:
-    scores = [_total_f1(shares > threshold, truth) for threshold in THRESHOLDS]
+def f1_threshold(shares: Array, truth: Array) -> tuple[float, float]:
+    scores = [total_f1(shares > threshold, truth) for threshold in THRESHOLDS]
     return max(scores), float(THRESHOLDS[int(np.argmax(scores))])
 
 
-def _constant(attack: Array, select: Array) -> Array:
+def constant_answer(attack: Array, select: Array) -> Array:
     """The same words for every text: as many of the most frequent of *attack* as serve best on
     *select*."""
     order = np.argsort(-attack.mean(0))
     answers = np.arange(len(order))[:, None] >= np.argsort(order)[None]
-    return np.asarray(answers[int(np.argmax([_total_f1(one, select) for one in answers]))])
+    return np.asarray(answers[int(np.argmax([total_f1(one, select) for one in answers]))])
 
 
-def _figures(said: Array, test: _Part, constant: Array) -> dict[str, Figure]:
+def word_figures(said: Array, test: WordPart, constant: Array) -> dict[str, Figure]:
     sums, chance = _sums(said, test.words), _sums(constant, test.words).sum(0)[None]
     rules: dict[str, tuple[str, Callable[[Array], Array]]] = {
         "f1_words": ("F1 of the words that were in it", _f1),

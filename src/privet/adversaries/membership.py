@@ -84,7 +84,7 @@ def membership(
 ) -> People | str:
     """What members are told by, from released records and, with `raw`, from raw ones; or why the
     question cannot be asked."""
-    groups = _groups(data, seed)
+    groups = matched_groups(data, seed)
     if isinstance(groups, str):
         return groups
     first = 0.5 if raw else 1.0
@@ -108,7 +108,7 @@ def membership(
     return People("membership", adversary, figures, raw_figures, note)
 
 
-def _groups(data: Dataset, seed: int) -> dict[str, Group] | str:
+def matched_groups(data: Dataset, seed: int) -> dict[str, Group] | str:
     """For each of SIDES, its people and as many people of *fit*, who are in one of the three
     only."""
     random = np.random.default_rng([seed, 3])
@@ -166,13 +166,13 @@ def _attack(
     select_x = finite(select.vectors())
     tries: list[tuple[float, str, LogOdds, ByPerson]] = []
     for name, odds in _adversaries(x, groups["attack"], seed):
-        people = _by_person(odds(select_x), groups["select"])
+        people = by_person(odds(select_x), groups["select"])
         tries.append((auc(people.member, people.odds) or 0.0, name, odds, people))
         tick(0.2 + 0.15 * len(tries))
     _, name, odds, people = max(tries, key=lambda one: one[0])
-    answers = _by_person(odds(finite(test.vectors())), groups["test"])
+    answers = by_person(odds(finite(test.vectors())), groups["test"])
     tick(1.0)
-    return name, _figures(answers, best_threshold(people.member, people.odds))
+    return name, membership_figures(answers, best_threshold(people.member, people.odds))
 
 
 def _adversaries(x: Tensor, known: Group, seed: int) -> Iterator[tuple[str, LogOdds]]:
@@ -228,14 +228,14 @@ def _distances(x: Tensor, known: Group) -> Callable[..., Array]:
     return distances
 
 
-def _by_person(odds: Array, group: Group) -> ByPerson:
+def by_person(odds: Array, group: Group) -> ByPerson:
     """The mean of each person's log-odds; how many records there are does not enter."""
     _, first, place = np.unique(group.data.people, return_index=True, return_inverse=True)
     means = np.bincount(place, np.nan_to_num(odds)) / np.bincount(place)
     return ByPerson(group.member[first], means)
 
 
-def _figures(answers: ByPerson, threshold: float) -> dict[str, Figure]:
+def membership_figures(answers: ByPerson, threshold: float) -> dict[str, Figure]:
     member, odds, people = answers.member, answers.odds, np.arange(len(answers.member))
     guesses = (odds > threshold).astype(np.int64)
     return {

@@ -25,13 +25,15 @@ from privet.adversaries.decoder import (
     TrainedDecoder,
     rebuilt_release,
 )
-from privet.adversaries.inversion import TextPart, invert_parts
 from privet.adversaries.membership import membership
 from privet.adversaries.mlp import MLP, attack_all
 from privet.adversaries.network_training import NetworkAdversary
+from privet.adversaries.own_vectors import are_vectors
+from privet.adversaries.raw_vector_search import raw_vector_search
 from privet.adversaries.reader import Reader
 from privet.adversaries.reidentification import reidentification
 from privet.adversaries.released import released_parts
+from privet.adversaries.similarity_membership import similarity_membership
 from privet.auditing.attribute_attack import (
     AttackResult,
     AttackTarget,
@@ -55,6 +57,7 @@ from privet.auditing.pooled import read_pooled, records_together
 from privet.auditing.raw_figures import input_fingerprint, raw_findings, with_raw_figures
 from privet.auditing.record_information import noise_information, record_information
 from privet.auditing.threads import Work, one_thread, run_in_two_threads
+from privet.auditing.vector_audit import search_quality, words_of_vectors
 from privet.core.errors import PrivetError
 from privet.core.progress import bar, counted
 from privet.data.checks import check_data, input_columns, serious
@@ -99,6 +102,7 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
     raw_from: Audit | None = None,
     texts: Sequence[str] | Array | None = None,
     keep: Sequence[str] = (),
+    words: Sequence[str] = (),
 ) -> Audit:
     """Attack `release` on `data`; also train models for the tasks, on released and on raw records.
     `privet.audit` is this function for files as well.
@@ -119,6 +123,7 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
         texts: Where records are embeddings, the text that each of `data.records` stands for; it is
             asked which words were in it.
         keep: Columns that leave beside the released records, and are attacked with them.
+        words: With `texts`, words to ask for one by one: was this name in it?
     """
     chosen = find_battery(battery)
     if not isinstance(release, Release):
@@ -128,7 +133,7 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
     running = _Audit(
         release, data, list(utility), chosen, list(private), seed, pick(device), progress, keep
     )
-    return running.run(rebuild, raw, raw_from, texts)
+    return running.run(rebuild, raw, raw_from, texts, words)
 
 
 # Adversaries by attribute and source.
@@ -199,6 +204,7 @@ class _Audit:
         raw: bool,
         raw_from: Audit | None,
         texts: Sequence[str] | Array | None,
+        words: Sequence[str] = (),
     ) -> Audit:
         started, inputs = time.monotonic(), input_fingerprint(self.release)
         roles = {name: self._role(name) for name in self.declared}
@@ -207,10 +213,16 @@ class _Audit:
         self.sources: dict[Source, Parts] = {"released": self._parts(self.release, names)}
         if raw and raw_from is None:
             self.sources["raw"] = self._parts(self._identity(), names)
-        transforms = self.release.network[0] not in ("identity", "reshaped")
+        transforms = self._transforms()
         self.rebuilds = rebuild and transforms
         readings, models = self._declared_readings(earlier, raw_from)
-        inverted = self._inverted(texts) if texts is not None else []
+        inverted = []
+        if texts is not None:
+            inverted = words_of_vectors(
+                self.sources, self.data, texts, words, self.seed, as_sets=self.battery.curves
+            )
+        elif words:
+            raise PrivetError("--words asks which words were in texts, and no texts were given.")
         undeclared = self._undeclared_readings(raw_from)
         with one_thread(self._is_small()):
             information = self._information() if self.battery.estimates and transforms else {}
@@ -243,6 +255,7 @@ class _Audit:
             ),
             looks=look_at_test(self.data, "audit", self.release.card.get("sha256")),
             leaves=self._leaves(),
+            retrieval=search_quality(self.release, self.data, self.device, self.seed),
         )
 
     def _leaves(self) -> WhatLeaves:
@@ -264,6 +277,7 @@ class _Audit:
         return {
             "name": self.data.name,
             "modality": self.data.modality,
+            **({"space": self.data.space} if self.data.space else {}),
             "fingerprint": self.data.fingerprint,
             "input": inputs,
             "parts": {
@@ -300,7 +314,7 @@ class _Audit:
         plans, readings, models = self._plans(), list[Reading](), Models()
         scouts = len(self.battery.scouts) * len(self.sources) if self.undeclared else 0
         decoders = self._decoders() if self.rebuilds else ()
-        total = sum(map(len, plans.values())) + scouts + 2 * self.battery.people + len(decoders)
+        total = sum(map(len, plans.values())) + scouts + len(self._searches()) + len(decoders)
         with bar("attacking", 100 * total, self.progress) as tick:
             self._attack(self._jobs(plans, decoders, raw_from, counted(tick)))
         self.rebuilt.sort(key=lambda pair: -pair[1].select)
@@ -403,7 +417,7 @@ class _Audit:
         for decoder in decoders:
             tick = count(f"rebuilding: {decoder.title}")
             yield _Job(partial(self._rebuild, decoder, tick), False, 0, decoder.title)
-        for search in (self._reidentify, self._find_members) if self.battery.people else ():
+        for search in self._searches():
             tick = count("finding people")
             yield _Job(partial(self._search, search, raw_from, tick), False, 0, search.__name__)
 
@@ -465,7 +479,7 @@ class _Audit:
         """People, or why they were not searched for."""
         found = with_raw_figures(search(tick), raw_from)
         if isinstance(found, str):
-            self.skipped.append(found)
+            self.skipped += [found] if found else []
         else:
             self.people.append(found)
 
@@ -476,6 +490,26 @@ class _Audit:
         return membership(
             self.release, self.data, self.device, self.seed, tick, raw="raw" in self.sources
         )
+
+    def _find_members_by_similarity(self, tick: Tick) -> People | str:
+        return similarity_membership(
+            self.release, self.data, self.device, self.seed, tick, raw="raw" in self.sources
+        )
+
+    def _find_raw_vectors(self, tick: Tick) -> People | str:
+        return raw_vector_search(self.release, self.data, self.device, self.seed, tick)
+
+    def _searches(self) -> list[Callable[[Tick], People | str]]:
+        """Attacks on people; of vectors there are more."""
+        if not self.battery.people:
+            return []
+        searches: list[Callable[[Tick], People | str]] = [self._reidentify, self._find_members]
+        if self._transforms() and are_vectors(self.release, self.data):
+            searches += [self._find_members_by_similarity, self._find_raw_vectors]
+        return searches
+
+    def _transforms(self) -> bool:
+        return self.release.network[0] not in ("identity", "reshaped")
 
     def _decoders(self) -> list[Reconstruction]:
         """The release's own decoder, where it brings one, and those of the battery that can make
@@ -526,25 +560,6 @@ class _Audit:
             places = raw_readers_needed(raw_before, people) if raw_before else [-1]
             raw = [run_adversary(adversaries[i], on_raw, self.seed, silent) for i in places]
         return read_rebuilt(target, RawReaders(parts, raw), self.readers, self.seed, tick)
-
-    def _inverted(self, texts: Sequence[str] | Array) -> list[Rebuilt]:
-        """Which words were in the texts that embeddings stand for, from released embeddings and
-        from raw ones."""
-        lines = np.asarray(texts, dtype=object)
-        if len(lines) != len(self.data.records):
-            raise PrivetError(
-                f"{self.data.name} has {len(self.data.records)} records, and {len(lines)} texts "
-                "were given: one for each."
-            )
-        rebuilt = []
-        for source, seen in self.sources.items():
-            parts = {
-                part: TextPart(one.vectors(), lines[one.data.rows], one.people)
-                for part, one in seen.items()
-            }
-            title = f"words from {source} vectors"
-            rebuilt.append(invert_parts(parts, self.data.name, title, seed=self.seed))
-        return rebuilt
 
     def _undeclared_readings(self, raw_from: Audit | None) -> tuple[Reading, ...]:
         """Every labelled attribute that nobody named; the furthest above guessing first."""

@@ -18,6 +18,7 @@ from privet.evidence.certified_sentences import seen, sure
 from privet.evidence.covering import certificate_for, doubts_about, highest_bound
 from privet.evidence.figures import Audit, Certified, Figure, Reading, Role
 from privet.evidence.formatting import UNKNOWN, between, measured, percent
+from privet.evidence.named_figures import named_figures
 from privet.evidence.sentences import say
 
 # Which option sets the limit of an attribute in that role.
@@ -89,6 +90,8 @@ def gate(
     certificate: Certification | str | Path | None = None,
     new_people: bool = False,
     signed: bool = False,
+    max_figure: Mapping[str, float] | None = None,
+    min_figure: Mapping[str, float] | None = None,
 ) -> list[Check]:
     """Hold an audit or a certificate against limits, each a share between 0 and 1.
 
@@ -110,6 +113,9 @@ def gate(
         new_people: Rely on certificates from other data than the release was learned on: you know
             that these people are not in it.
         signed: Whether what is held must be signed, by whomever; `privet verify` says by whom.
+        max_figure: Of other figures, such as "membership auc" or "word alice", the most that the
+            upper end of the interval may be.
+        min_figure: The least that the lower end must be, such as recall_at_10 of vectors.
 
     >>> import privet
     >>> from privet.adversaries.linear import Logistic
@@ -132,10 +138,12 @@ def gate(
     checks += [_check(audit, "--max-accuracy", *limit) for limit in (max_accuracy or {}).items()]
     checks += [_check_certified(held, *limit) for limit in (max_certified or {}).items()]
     checks += [_check(audit, "--min-utility", *limit) for limit in (min_utility or {}).items()]
+    checks += [_check_figure(audit, "--max-figure", *one) for one in (max_figure or {}).items()]
+    checks += [_check_figure(audit, "--min-figure", *one) for one in (min_figure or {}).items()]
     if len(checks) == limited:
         raise PrivetError(
             "A gate without a limit holds nothing back: give --max-accuracy A=0.60, "
-            "--max-certified A=0.60 or --min-utility C=0.85."
+            "--max-certified A=0.60, --min-utility C=0.85 or --min-recall 0.75."
         )
     return checks
 
@@ -264,6 +272,24 @@ def _check_certified(held: _Held, attribute: str, limit: float) -> Check:
     if doubts:
         found = f"{found}, but {'; '.join(doubts)}"
     return Check(attribute, bound <= limit and not doubts, found, rule)
+
+
+def _check_figure(audit: Audit, option: str, name: str, limit: float) -> Check:
+    """A figure that is about no attribute."""
+    _check_limit(option, name, limit)
+    figures = named_figures(audit)
+    if name not in figures:
+        raise unknown("figure in this audit:", name, figures)
+    figure, least = figures[name], option == "--min-figure"
+    ok, found = False, UNKNOWN
+    if measured(figure):
+        found = say(
+            "gate_figure", value=percent(figure.value), between=between(figure), n=f"{figure.n:,}"
+        )
+        ends = min(figure.value, figure.low), max(figure.value, figure.high)
+        ok = ends[0] >= limit if least else ends[1] <= limit
+    end = "lower end must be at least" if least else "upper end may be at most"
+    return Check(name, ok, f"{figure.measure} {found}", f"the {end} {limit * 100:g}")
 
 
 def _with_columns(reading: Reading, columns: Sequence[str], alone: Figure | None) -> Figure | None:

@@ -21,6 +21,7 @@ from privet.cli.options import (
     layout,
     out,
 )
+from privet.core.settings import names
 
 verbs = typer.Typer()
 
@@ -72,6 +73,10 @@ def audit(
             help="Column of texts: released as they are, or what vectors beside them stand for"
         ),
     ] = None,
+    words: Annotated[
+        str,
+        typer.Option(help="Was this name in it? Words to ask for one by one in those texts"),
+    ] = "",
     keep: Annotated[
         str,
         typer.Option(help="Columns that leave beside released records: attacked with them"),
@@ -122,7 +127,9 @@ def audit(
         battery=battery,
         private=private,
         out=folder,
-        files=FileOptions(layout(schema, skip_broken, people), card, text, labels, by),
+        files=FileOptions(
+            layout(schema, skip_broken, people), card, text, labels, by, words=tuple(names(words))
+        ),
         raw_from=raw_from,
         seed=seed,
         device=device,
@@ -339,6 +346,28 @@ def gate(
             help="Most balanced accuracy any adversary can have, certified; repeatable",
         ),
     ] = None,
+    min_recall: Annotated[
+        float | None,
+        typer.Option(help="Least recall@10 a search of released vectors must have, lower end"),
+    ] = None,
+    min_ndcg: Annotated[
+        float | None,
+        typer.Option(help="Least nDCG@10 a search of released vectors must have, lower end"),
+    ] = None,
+    max_figure: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=LIMIT",
+            help="Most of another figure, upper end: 'membership auc', 'word alice'; repeatable",
+        ),
+    ] = None,
+    min_figure: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=LIMIT",
+            help="Least of another figure, lower end: recall_at_10_raw_queries; repeatable",
+        ),
+    ] = None,
     certificate: Annotated[
         Path | None,
         typer.Option(help="certificate.json to hold instead of the audit's own certificates"),
@@ -365,6 +394,10 @@ def gate(
         certificate=certificate,
         new_people=new_people,
         signed=signed,
+        max_figure=parse_limits("--max-figure", max_figure),
+        min_figure=parse_limits("--min-figure", min_figure)
+        | ({} if min_recall is None else {"recall_at_10": min_recall})
+        | ({} if min_ndcg is None else {"ndcg_at_10": min_ndcg}),
     )
     out.print(verdict_line(checks), markup=False)
     for one in checks:

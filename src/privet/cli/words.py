@@ -192,6 +192,16 @@ def invert(
     utility: Annotated[str, typer.Option(help="Tasks to try")] = "",
     battery: Annotated[str, typer.Option(help="quick, lean, standard or strong")] = "quick",
     text: Text = None,
+    words: Annotated[
+        str, typer.Option(help="Was this name in it? Words to ask for one by one: alice,bob")
+    ] = "",
+    by: Annotated[
+        Path | None,
+        typer.Option(
+            "--vectors",
+            help="The word vectors that the embeddings are means of: a white-box attack as well",
+        ),
+    ] = None,
     most: Annotated[
         int, typer.Option(min=1, help="How many of the most frequent words to ask for")
     ] = 300,
@@ -206,6 +216,7 @@ def invert(
     """Ask embeddings which words were in the text: F1, raw and released; with --private, who wrote
     it as well."""
     from privet.language.embeddings import invert_to
+    from privet.reporting.sections import word_sentences
     from privet.reporting.sentences import inversion_sentences
 
     found = invert_to(
@@ -216,6 +227,8 @@ def invert(
         private=names(private),
         utility=names(utility),
         battery=battery,
+        by=by,
+        words=names(words),
         most=most,
         skip=skip,
         seed=seed,
@@ -223,6 +236,9 @@ def invert(
     )
     for line in inversion_sentences(list(found.values())):
         out.print(line, markup=False)
+    for one in found.values():
+        for line in word_sentences(one):
+            out.print(f"{one.decoder}: {line}", markup=False)
 
 
 def _numbers(text: str) -> list[float]:

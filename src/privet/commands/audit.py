@@ -55,6 +55,7 @@ class FileOptions(NamedTuple):
             do not hold them.
         by: The column of both that says which record is which.
         sampled: Whose records a file of released records holds, where not everybody's.
+        words: Words to ask for one by one in the texts that vectors stand for.
     """
 
     schema: str | Path | Layout | None = None
@@ -63,6 +64,7 @@ class FileOptions(NamedTuple):
     labels: str | Path | None = None
     by: str | None = None
     sampled: Sampled | None = None
+    words: tuple[str, ...] = ()
 
 
 def audit(  # noqa: PLR0913 - a verb has as many parameters as options
@@ -131,7 +133,9 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
                 battery,
                 private=private,
                 out=out,
-                files=FileOptions(_of_one_file(files), text=files.text, sampled=sampled),
+                files=FileOptions(
+                    _of_one_file(files), text=files.text, sampled=sampled, words=files.words
+                ),
                 raw_from=raw_from,
                 seed=seed,
                 device=device,
@@ -183,6 +187,7 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
             rebuild=rebuild and not bare,
             texts=texts,
             keep=keep,
+            words=files.words,
         )
         if leaves is not None:
             kept = tuple(name for name in result.leaves.kept if name not in leaves.asked)

@@ -282,17 +282,18 @@ class Rebuilt:
 
 @dataclass(frozen=True)
 class People:
-    """An attack on people rather than on an attribute: re-identification or membership.
+    """An attack on people rather than on an attribute: re-identification, membership (of vectors by
+    similarity scores as well), or finding the release of a raw vector that the attacker holds.
 
     Parameters:
         adversary: The variant that was strongest on people other than those counted, in words.
-        figures: top_1 and top_5; or auc, balanced_accuracy and tpr_at_fpr_1_percent. From released
-            records.
+        figures: top_1 and top_5, of a raw vector top_1_without_release too; or auc,
+            balanced_accuracy and tpr_at_fpr_1_percent. From released records.
         raw: The same from raw records.
         note: What the attack was, in a sentence or two.
     """
 
-    attack: Literal["re-identification", "membership"]
+    attack: Literal["re-identification", "membership", "membership by similarity", "raw vector"]
     adversary: str
     figures: dict[str, Figure]
     raw: dict[str, Figure] = field(default_factory=dict)
@@ -487,6 +488,8 @@ class Audit:
         looks: How often *test* of this data had been looked at before, where that is known.
         signature: Who signed it, where somebody did.
         goals: By private attribute, what attackers should not exceed, where that was stated.
+        retrieval: Of vectors, what a search of released ones keeps of a search of raw ones:
+            recall_at_10, ndcg_at_10, the same with raw queries, drift, cluster_agreement.
     """
 
     release: dict[str, Any]
@@ -507,6 +510,7 @@ class Audit:
     looks: int | None = None
     signature: Signature | None = None
     goals: dict[str, float] = field(default_factory=dict)
+    retrieval: dict[str, Figure] = field(default_factory=dict)
 
     # For notebooks; reporting/notebook.py has them, since this room knows numbers only.
     to_frame: ClassVar[Callable[[Audit], Any]]

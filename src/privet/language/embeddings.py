@@ -12,20 +12,30 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 
-from privet.adversaries.inversion import Embedding, inversion
+from privet.adversaries.chosen_words import chosen_words
+from privet.adversaries.inversion import Embedding, TextPart, invert_parts
+from privet.adversaries.multiset import invert_as_sets
+from privet.adversaries.white_box import (
+    DifferentiableEmbedding,
+    MeanOfWords,
+    invert_by_optimisation,
+)
 from privet.auditing.audit import audit
 from privet.core.errors import PrivetError, first_line, refuse_if
 from privet.core.files import replacing, results_folder, write_text
 from privet.core.progress import bar
+from privet.data.dataset import Array, Dataset
 from privet.data.given_vectors import given_vectors, holds_vectors, with_vectors
 from privet.data.schema import learn_schema
 from privet.data.sources import load
 from privet.data.spaces import space_of, with_space
 from privet.data.stream import count, tables_of
-from privet.data.word_vectors import read_texts, text_column
+from privet.data.word_vectors import Vocabulary, read_texts, text_column
 from privet.evidence.figures import Rebuilt
 from privet.language.embedders import Embedder, word_means
+from privet.nets.device import pick
 from privet.release.foreign import from_vectors
 from privet.release.release import Release
 from privet.reporting.markdown import summary
@@ -127,6 +137,8 @@ def invert(
     release: Release | Path | None = None,
     column: str | None = None,
     *,
+    by: Path | DifferentiableEmbedding | None = None,
+    words: Sequence[str] = (),
     most: int = 300,
     skip: int = 0,
     epochs: int = 30,
@@ -135,10 +147,17 @@ def invert(
 ) -> dict[str, Rebuilt]:
     """Which words of a text can be read from its embedding: raw, and as `release` lets it through.
 
+    Gives per kind of vectors ("raw", "released") what is read by a probability for each word; and,
+    as "raw, as a set", "raw, white box" and "raw, chosen words", what other attacks read.
+
     Parameters:
         vectors: Parquet file of embeddings and the texts they are of.
         release: A release of such embeddings, or its folder.
         column: The column of texts, where there are several of strings.
+        by: What made the embeddings, where an attacker can differentiate it: a parquet file of
+            words with their vectors, whose means they are, or such an embedding of your own. Then
+            words are searched for by optimisation as well.
+        words: Words to ask for one by one.
         most, skip: How many of the most frequent words are asked for, after so many that are left
             out.
         epochs, seed, device: Of the attacker's network.
@@ -148,27 +167,47 @@ def invert(
         data.modality != "table",
         f"{vectors.name} has no column of vectors beside its texts: make one with  privet embed.",
     )
-    lines = read_texts(vectors, column)[2]
-    texts = replace(data, modality="text", records=np.array(lines, dtype=object))
+    data.require_records("attack", "select", "test")
+    lines = np.array(read_texts(vectors, column)[2], dtype=object)
     releases = {"raw": Release.identity(learn_schema(data, without=list(data.attributes)))}
     if release is not None:
         releases["released"] = Release.load(release) if isinstance(release, Path) else release
-    return {
-        name: inversion(
-            one(one.schema.inputs(data), seed=seed).reshape(len(data), -1),
-            texts,
-            most=most,
-            skip=skip,
-            epochs=epochs,
-            seed=seed,
-            device=device,
-            title=f"words from {name} vectors",
+    maker = MeanOfWords.of(Vocabulary.read(by)) if isinstance(by, Path) else by
+    found: dict[str, Rebuilt] = {}
+    for kind, one in releases.items():
+        parts = _text_parts(one, data, lines, seed, device)
+        title, name = f"words from {kind} vectors", data.name
+        counted: dict[str, Any] = {"most": most, "skip": skip, "seed": seed}
+        found[kind] = invert_parts(parts, name, title, epochs=epochs, **counted)
+        found[f"{kind}, as a set"] = invert_as_sets(
+            parts, name, f"{title}, as a set", epochs=epochs // 2, **counted
         )
-        for name, one in releases.items()
-    }
+        if maker is not None:
+            found[f"{kind}, white box"] = invert_by_optimisation(
+                parts, maker, one.to(pick(device)), name, f"{title}, white box", **counted
+            )
+        if words:
+            title = f"chosen words from {kind} vectors"
+            found[f"{kind}, chosen words"] = chosen_words(
+                parts, words, title, epochs=epochs, seed=seed
+            )
+    return found
 
 
-def invert_to(
+def _text_parts(
+    release: Release, data: Dataset, lines: Array, seed: int, device: str
+) -> dict[str, TextPart]:
+    """What is released of the vectors of each part, with their texts and people."""
+    parts = {}
+    for part in ("attack", "select", "test"):
+        view = data.part(part)
+        z = release(release.schema.inputs(view), seed=seed).reshape(len(view), -1)
+        x = torch.from_numpy(z).to(pick(device))
+        parts[part] = TextPart(x, lines[view.rows], view.people)
+    return parts
+
+
+def invert_to(  # noqa: PLR0913 - a verb has as many parameters as options
     folder: Path,
     vectors: Path,
     release: Path | None = None,
@@ -177,6 +216,8 @@ def invert_to(
     private: Sequence[str] = (),
     utility: Sequence[str] = (),
     battery: str = "quick",
+    by: Path | DifferentiableEmbedding | None = None,
+    words: Sequence[str] = (),
     most: int = 300,
     skip: int = 0,
     epochs: int = 30,
@@ -192,7 +233,16 @@ def invert_to(
     """
     with results_folder(folder):
         rebuilt = invert(
-            vectors, release, column, most=most, skip=skip, epochs=epochs, seed=seed, device=device
+            vectors,
+            release,
+            column,
+            by=by,
+            words=words,
+            most=most,
+            skip=skip,
+            epochs=epochs,
+            seed=seed,
+            device=device,
         )
         figures = {
             name: {key: asdict(figure) for key, figure in one.figures.items()}
@@ -215,8 +265,12 @@ def invert_to(
                 raw=release is not None,
                 rebuild=False,
             )
-            whole = replace(whole, rebuilt=(*reversed(rebuilt.values()), *whole.rebuilt))
+            whole = replace(whole, rebuilt=(*_released_first(rebuilt), *whole.rebuilt))
             whole.save(folder / "audit.json")
             report(whole, folder / "report.html")
             write_text(folder / "summary.md", summary(whole))
     return rebuilt
+
+
+def _released_first(rebuilt: dict[str, Rebuilt]) -> list[Rebuilt]:
+    return [rebuilt[kind] for kind in sorted(rebuilt, key=lambda kind: kind.startswith("raw"))]

@@ -75,6 +75,19 @@ NAMES = {
         "Mistakes",
         "how far its rates of right and wrong answers are apart between groups",
     ),
+    "recall_at_10": ("Recall@10", "share of the ten nearest raw records found, queries released"),
+    "ndcg_at_10": ("nDCG@10", "the same, what is nearest counting most"),
+    "recall_at_10_raw_queries": ("Recall@10, raw queries", "raw query, released index"),
+    "ndcg_at_10_raw_queries": ("nDCG@10, raw queries", "raw query, released index"),
+    "drift": ("Drift", "mean cosine distance of a raw vector and its release; 0 is unmoved"),
+    "cluster_agreement": (
+        "Same clusters",
+        "adjusted Rand index of clusters of raw and of released vectors; 1 is the same",
+    ),
+    "top_1_without_release": (
+        "Found first, without the release",
+        "by an attacker who does not have the release",
+    ),
     "infonce": ("At least, by contrast (InfoNCE)", ""),
     "jensen_shannon": ("At least, by divergence (Jensen-Shannon)", ""),
     "jensen_shannon_bits": ("At least, by divergence (Jensen-Shannon)", ""),
@@ -90,7 +103,9 @@ SCORES = ("highest_of_all",)
 _PLAIN = ("", "1", "none", "ratio", "correlation", "times", "its own unit")
 
 # Shares that people know as numbers from 0 to 1, and not as percentages.
-_ON_THEIR_OWN = ("f1", "ssim", "ms_ssim", "bayes_security", "auc")
+_ON_THEIR_OWN = (
+    "f1", "ssim", "ms_ssim", "bayes_security", "auc", "drift", "cluster_agreement",
+)  # fmt: skip
 
 
 def name(key: str, figure: Figure) -> str:

@@ -63,6 +63,8 @@ def people_sentence(people: People, noun: str = "records") -> str:
     right 52 times in 100 (between 47 and 57) where members and others are equally frequent,
     not distinguishable from guessing (50).
     """
+    if people.attack == "raw vector":
+        return _raw_vector_sentence(people, noun)
     key = "top_1" if people.attack == "re-identification" else "balanced_accuracy"
     first, raw, five = people.figures.get(key), people.raw.get(key), people.figures.get("top_5")
     if first is None or not measured(first):
@@ -84,11 +86,74 @@ def people_sentence(people: People, noun: str = "records") -> str:
         if five is not None and measured(five):
             text += say("first_five", share=times_in_100(five.value))
     else:
-        text = say("member", **sentences.fields_of(first)) + sentences.guessing(first)
+        said = "member" if people.attack == "membership" else "member_by_similarity"
+        text = say(said, **sentences.fields_of(first)) + sentences.guessing(first)
     if raw is not None and measured(raw):
         share = f"{times_in_100(raw.value)} %" if key == "top_1" else sentences.short(raw)
         text += say("from_raw", noun=noun, share=share)
     return f"{text}."
+
+
+def _raw_vector_sentence(people: People, noun: str) -> str:
+    first, alone = (people.figures.get(key) for key in ("top_1", "top_1_without_release"))
+    if first is None or not measured(first):
+        return f"Whether the release of a raw vector can be found: {UNKNOWN}."
+    text = say(
+        "raw_vector_found",
+        n=f"{round(1 / first.chance):,}" if first.chance > 0 else f"{first.n:,}",
+        noun=noun,
+        share=times_in_100(first.value),
+        low=times_in_100(first.low, "down"),
+        high=times_in_100(first.high, "up"),
+        chance=", not distinguishable from guessing" if first.is_chance else "",
+        blind=percent(first.chance),
+    )
+    if alone is not None and measured(alone):
+        text += say("raw_vector_alone", share=times_in_100(alone.value))
+    return f"{text}."
+
+
+def search_sentences(audit: Audit) -> list[str]:
+    """What a search of released vectors still finds: with released queries, and with raw ones.
+
+    >>> from privet.evidence.figures import Figure
+    >>> from types import SimpleNamespace
+    >>> kept = {"recall_at_10": Figure(0.81, 0.7911, 0.829, 1000, 0.004, better="higher")}
+    >>> print(search_sentences(SimpleNamespace(retrieval=kept))[0].replace(" (", "\\n("))
+    Of the 10 records that a search of raw vectors finds, a search of released ones finds 81 %
+    (between 79 and 83), with queries released too; a ranking at random finds 0.4 %.
+    """
+    said = []
+    for key, figure in audit.retrieval.items():
+        name, _, rest = key.partition("_at_")
+        if name == "recall" and measured(figure):
+            k, _, raw = rest.partition("_")
+            sentence = say(
+                "search_kept",
+                k=k,
+                share=times_in_100(figure.value),
+                low=times_in_100(figure.low, "down"),
+                high=times_in_100(figure.high, "up"),
+                how="with raw queries" if raw else "with queries released too",
+                blind=percent(figure.chance),
+            )
+            said.append(f"{sentence}.")
+    return said
+
+
+def word_sentences(rebuilt: Rebuilt) -> list[str]:
+    """Of every chosen word, how well it is told whether it was in a text."""
+    figures = [(key[5:], one) for key, one in rebuilt.figures.items() if key[:5] == "word "]
+    return [
+        f"{say('word_found', word=word, **sentences.fields_of(one))}{sentences.guessing(one)}."
+        for word, one in figures
+        if measured(one)
+    ]
+
+
+def one_by_one(audit: Audit) -> list[str]:
+    """The attacks on chosen words, by their titles: these have sentences, and no table."""
+    return [one.decoder for one in audit.rebuilt if any(key[:5] == "word " for key in one.figures)]
 
 
 def ranked(audit: Audit) -> list[Reading]:
