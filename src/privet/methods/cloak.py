@@ -312,17 +312,17 @@ class CloakNetworks:
 
         torch.manual_seed(self.method.seed)
         view, feed = self.problem.view("select"), self.problem.feed("select")
-        guesses = [
+        released, raw = (
             torch.cat([service(change(b.x)).argmax(1).cpu() for b in feed.in_order()]).numpy()
             for change in (release.forward, prepare)
-        ]
+        )
         found = {}
         for by in (a for a in self.problem.private if a.is_class):
             task, groups = service.attribute, view.labels[by.name]
+            truth, people = view.labels[task.name], view.people
             gaps = fairness(
-                task.name, by.name, view.labels[task.name], *guesses, groups, by.values,
-                view.people, task.classes,
-            )  # fmt: skip
+                task.name, by.name, truth, released, raw, groups, by.values, people, task.classes
+            )
             found[by.name] = {
                 name: {key: _interval(figure) for key, figure in figures.items()}
                 for name, figures in (("raw", gaps.raw), ("released", gaps.released))
