@@ -137,20 +137,31 @@ def test_needed_is_the_square_that_says_y():
 
 
 def test_black_box_learns_from_a_substitute_of_another_design():
-    data, release = learn("table", suppression=0.5, black_box=True, lessons=4, epochs=6, lr=0.1)
+    data, release = learn(
+        "table", 1600, suppression=0.5, black_box=True, lessons=8, epochs=12, lr=0.1
+    )
     found = release.card["services"]["y"]
     assert set(found["substitute"]) == {"raw", "released", "n", "part"} and found["released"] > 0.7
     method = Cloak(black_box=True)
     networks = CloakNetworks(method.problem(data, ["u"], ["y"], (), RUN), method)
     served, guide = networks.served[0].module, networks.guides[0].module
-    assert type(served) is not type(guide) and networks.taught == [
-        networks.served[0],
-        networks.guides[0],
-    ]
+    assert type(served) is not type(guide)
+    first, second, *rest = (set(phase.players[0].records) for phase in networks.phases())
+    assert not first & second, "service and substitute are taught on different people"
+    assert rest and all(records == second for records in rest), "the rest never sees the service's"
     asked: list[int] = []
     served.register_forward_hook(lambda *_: asked.append(1))
     networks.bear(networks.feed.batch(np.arange(8)))
     assert not asked, "the service gives no gradients in black-box form"
+
+
+def test_the_card_says_how_differently_the_frozen_service_treats_groups(table):
+    _, release = table
+    found = release.card["services"]["y"]["fairness"]
+    assert found["part"] == "select" and set(found) == {"u", "part"}
+    for gaps in found["u"].values():
+        assert set(gaps) == {"demographic_parity_difference", "equalized_odds_difference"}
+        assert all(0 <= gap["low"] <= gap["value"] <= gap["high"] <= 1 for gap in gaps.values())
 
 
 def test_a_brought_service_stays_as_it_is(tmp_path):

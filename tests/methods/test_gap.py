@@ -14,7 +14,8 @@ from privet import METHODS, Release, Run
 from privet.core.errors import PrivetError
 from privet.data.toys import bernoulli_optimum, gaussian_optimum, toy
 from privet.methods.adversary_loss import EntropyGain, SquaredErrorGain, VariationGain
-from privet.methods.gap import GAP, REGIMES, GAPNetworks, _halves
+from privet.methods.gap import GAP, REGIMES, GAPNetworks
+from privet.methods.halves import halves
 from privet.nets.channel import Spent, channel_of
 from privet.nets.weights_average import update_average
 from small import small
@@ -192,7 +193,7 @@ def test_missing_labels_are_not_counted(measure):
 
 def test_players_learn_from_different_people():
     people = np.repeat(np.arange(40), 3)
-    first, second = _halves(people, 0)
+    first, second = halves(people, 0)
     assert not set(people[first]) & set(people[second]) and len(first) + len(second) == len(people)
     assert abs(len(first) - len(second)) <= 3
     problem = GAP(**QUICK).problem(small("table", 200), ["u"], [], [], QUIET)

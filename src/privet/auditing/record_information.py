@@ -3,17 +3,20 @@ records is gone (Cloak's figure), and Cloak's bound."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
 from privet.adversaries.released import Released
 from privet.auditing.certify import noise_free_codes
+from privet.auditing.information_calibration import calibrate
 from privet.auditing.information_estimates import (
     contrastive_information,
     gaussian_information,
     reduction_figure,
 )
-from privet.data.dataset import Dataset
+from privet.data.dataset import Array, Dataset
 from privet.evidence.figures import Figure
 from privet.nets.additive import Additive
 from privet.nets.mask import Spread
@@ -22,18 +25,29 @@ from privet.release.release import Release
 # Most numbers in a release whose covariance is still worth computing.
 MOST_NUMBERS = 1024
 INFONCE_NOTE = (
-    "By InfoNCE for released and for raw records, which shows at most log2 n bits of either: where "
-    "a release still carries more than that, nothing seems gone."
+    "By InfoNCE for released and for raw records; both lie where the estimate shows known amounts."
 )
 
 
 def record_information(released: Released, raw: Released, seed: int) -> dict[str, Figure]:
-    """Estimates by a critic, for the *test* people: lower bounds on the bits, and the share of the
-    bits of raw records that is gone."""
+    """Estimates by a critic, for the *test* people: lower bounds on the bits; and the share of the
+    bits of raw records that is gone, where these are few enough for the estimate to show them.
+
+    A record of real numbers tells infinitely many bits of itself, so there is mostly no such share:
+    a ratio of two estimates that both stop at log2 n would be a figure about the estimate.
+    """
     x, people = raw.vectors().cpu().numpy(), released.people
-    figures = contrastive_information(x, released.vectors().cpu().numpy(), people, seed)
+    return estimated_information(x, released.vectors().cpu().numpy(), people, seed)
+
+
+def estimated_information(x: Array, z: Array, people: Array, seed: int) -> dict[str, Figure]:
+    """The same of records x (n, d) and released vectors z (n, e)."""
+    figures = contrastive_information(x, z, people, seed)
     before = contrastive_information(x, x, people, seed)["infonce"].value
-    if before > 0:
+    known = calibrate(x, seed)
+    figure = figures["infonce"]
+    figures["infonce"] = replace(figure, note=f"{figure.note} {known.sentence}")
+    if 0 < before <= known.limit:
         share, n = 1 - figures["infonce"].value / before, figures["infonce"].n
         measure = "share of the bits that is gone"
         figures["cloak_reduction"] = reduction_figure(share, n, measure, INFONCE_NOTE)

@@ -124,7 +124,8 @@ def train(
 @lm_app.command(
     epilog=(
         "Example:  privet lm audit --data blogs.parquet --regularizer adversarial:1 "
-        "--regularizer triplet:1 --authors 80 --out a"
+        "--regularizer triplet:1 --authors 80 --out a\n\nA model of yours:  privet lm audit "
+        "--data blogs.parquet --model FOLDER --secret 'my code is 4271' --out a"
     )
 )
 def audit(
@@ -146,7 +147,14 @@ def audit(
         str, typer.Option(help="How often canaries are planted; 0 plants nothing, and shows chance")
     ] = "0,1,4,16",
     pattern: Patterns = None,
-    model: Model = "lstm",
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            help="lstm or gpt, to be trained here; or a trained model of Hugging Face to attack as "
+            "it is: its folder, or its name on a hub",
+        ),
+    ] = "lstm",
     tokens: Tokens = "word",
     epochs: Epochs = None,
     settings: Assignments = None,
@@ -154,11 +162,34 @@ def audit(
     workers: Annotated[
         int, typer.Option(help="So many models at a time, each in a process of its own")
     ] = 1,
+    secret: Annotated[
+        list[str] | None,
+        typer.Option(help="A sentence with digits that a trained --model has seen; repeatable"),
+    ] = None,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
     """Plant canaries, train the models, attack them; write language.json and report.html. The same
-    command goes on where it stopped."""
+    command goes on where it stopped. A trained --model of your own is attacked as it is."""
+    if model not in ("lstm", "gpt"):
+        from privet.language.model_audit.hugging_face import audit_model
+
+        if regularizer:
+            raise PrivetError("A trained --model is attacked as it is: leave out --regularizer.")
+        trained = audit_model(
+            model,
+            data,
+            folder,
+            secrets=secret or [],
+            author=author,
+            authors=authors or None,
+            schema=schema,
+            seed=seed,
+            device=device,
+        )
+        for line in (*trained.sentences(), f"The figures:  {folder / 'language-model.json'}"):
+            out.print(line, markup=False)
+        return
     from privet.language.model_audit.audit import audit_to
     from privet.language.models.canaries import PATTERNS, CanaryPlan
     from privet.language.models.settings import Settings

@@ -7,7 +7,8 @@
 A feature that bears much noise is not needed. The share `suppression` with the largest sigma is
 then replaced by 0, by its noise alone, or by constants that are learned for the frozen f; the
 others keep the noise they bear. In black-box form all of this is learned with a substitute of
-another design, and the service itself is only asked afterwards.
+another design, taught on other people than the service, and the service itself is only asked
+afterwards.
 
 Mireshghallah, Taram, Jalali, Elthakeb, Tullsen and Esmaeilzadeh, "Not all features are equal:
 discovering essential features for preserving prediction privacy", WWW 2021, arXiv:2003.12154:
@@ -26,8 +27,10 @@ import torch
 from torch import Tensor, nn
 
 from privet.core.errors import refuse
-from privet.data.dataset import Attribute
+from privet.data.dataset import Array, Attribute
 from privet.data.schema import TableSchema
+from privet.evidence.figures import Figure
+from privet.methods.halves import halves
 from privet.methods.known_labels import accuracy, accuracy_on_both, cross_entropy
 from privet.methods.method import NUMERIC, Method, Problem, at_least, choices_of, ranges_of
 from privet.methods.services.service import (
@@ -70,7 +73,8 @@ class Cloak(Method):
             published code starts at about -3, near 0.
         utility_model: The service, as an ONNX file, or NAME=FILE with commas for several tasks;
             empty: it is taught here first.
-        black_box: Learn with a substitute, and only ask the service.
+        black_box: Learn with a substitute, taught on one half of the people, and only ask the
+            service, taught on the other half or provided.
         lessons: Epochs in which a service that was not provided is taught.
         epochs: Epochs in which noise is learned.
         constants: Epochs in which constants are learned.
@@ -181,9 +185,12 @@ class CloakNetworks:
             for task in problem.utility
         ]
         self.taught = [s for s in self.served if s.attribute.name not in provided]
+        # Whom the service learned from, and who learns the release: others, in black-box form.
+        self.service_records: Array | None = None
+        self.own_records: Array | None = None
         if method.black_box:
             self.guides = [substitute(problem, task, method.width) for task in problem.utility]
-            self.taught += self.guides
+            self.service_records, self.own_records = halves(problem.view().people, method.seed)
         mean, deviation = moments(self.feed)
         table = isinstance(problem.schema, TableSchema)
         unit = deviation.clamp(min=0.01) if table else torch.ones_like(mean)
@@ -197,11 +204,19 @@ class CloakNetworks:
 
     def phases(self) -> list[Phase]:
         m = self.method
-        phases = [teaching_phase(service, m.lessons, jitter=True) for service in self.taught]
-        noise = Player("noise", self.cover.noise, self.bear, m.lr)
+        lessons = [(service, self.service_records) for service in self.taught]
+        if m.black_box:
+            lessons += [(guide, self.own_records) for guide in self.guides]
+        phases = [
+            teaching_phase(service, m.lessons, jitter=True, records=records)
+            for service, records in lessons
+        ]
+        noise = Player("noise", self.cover.noise, self.bear, m.lr, records=self.own_records)
         phases.append(Phase("learning noise", m.epochs, [noise], steady=self.steady))
         if m.kind == "constant" and m.suppression > 0:
-            constants = Player("constants", self.cover.instead, self.replace, m.lr)
+            constants = Player(
+                "constants", self.cover.instead, self.replace, m.lr, records=self.own_records
+            )
             phases.append(Phase("learning constants", m.constants, [constants], steady=self.steady))
         return phases
 
@@ -260,7 +275,12 @@ class CloakNetworks:
         borne = self.borne().detach().cpu()
         stays = {int(group) for group in torch.unique(self.groups[self.keep])}
         services = {
-            s.attribute.name: {"source": s.source, **self._figures(s, release)} for s in self.served
+            s.attribute.name: {
+                "source": s.source,
+                **self._figures(s, release),
+                "fairness": self._fairness(s, release),
+            }
+            for s in self.served
         }
         if self.method.black_box:
             for s in self.guides:
@@ -285,6 +305,30 @@ class CloakNetworks:
             ]
         return card
 
+    def _fairness(self, service: Service, release: Release) -> dict[str, Any]:
+        """How differently the frozen service treats groups of each private attribute, on raw and on
+        released records of *select*."""
+        from privet.evidence.fairness import fairness  # SciPy is slow to import
+
+        torch.manual_seed(self.method.seed)
+        view, feed = self.problem.view("select"), self.problem.feed("select")
+        released, raw = (
+            torch.cat([service(change(b.x)).argmax(1).cpu() for b in feed.in_order()]).numpy()
+            for change in (release.forward, prepare)
+        )
+        found = {}
+        for by in (a for a in self.problem.private if a.is_class):
+            task, groups = service.attribute, view.labels[by.name]
+            truth, people = view.labels[task.name], view.people
+            gaps = fairness(
+                task.name, by.name, truth, released, raw, groups, by.values, people, task.classes
+            )
+            found[by.name] = {
+                name: {key: _interval(figure) for key, figure in figures.items()}
+                for name, figures in (("raw", gaps.raw), ("released", gaps.released))
+            }
+        return found | {"part": "select"} if found else {}
+
     def _figures(self, service: Service, release: Release) -> dict[str, Any]:
         torch.manual_seed(self.method.seed)
         return accuracy_on_both(
@@ -293,6 +337,10 @@ class CloakNetworks:
             lambda x: service(prepare(x)),
             lambda x: service(release.forward(x)),
         )
+
+
+def _interval(figure: Figure) -> dict[str, float]:
+    return {"value": figure.value, "low": figure.low, "high": figure.high}
 
 
 def substitute(problem: Problem, attribute: Attribute, width: float) -> Service:

@@ -32,11 +32,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.core.errors import refuse
-from privet.data.dataset import Array
 from privet.data.known_attributes import Given, in_classes, know
 from privet.data.schema import ImageSchema
 from privet.evidence.distortion import psnr, ssim
 from privet.methods.adversary_loss import AdversaryGain, adversary_gain
+from privet.methods.halves import halves
 from privet.methods.known_labels import cross_entropy, split_scores
 from privet.methods.method import NUMERIC, Method, Problem, at_least, choices_of, ranges_of
 from privet.nets.channel import CHANNELS, Distance, Spent, channel_of, levels_of
@@ -250,7 +250,7 @@ class GAPNetworks:
             [body(plain, task.classes, method.width, 0.0) for task in self.utility]
         )
         self.gains = [adversary_gain(a, view.labels[a.name], method.form) for a in self.private]
-        self.halves = _halves(view.people, method.seed)
+        self.halves = halves(view.people, method.seed)
         self.average = copy.deepcopy(self.channel)
 
     def modules(self) -> dict[str, nn.Module]:
@@ -385,14 +385,6 @@ class GAPNetworks:
             },
             "distortion": {**distances, "part": "select", "reach": float(self.channel.reach)},
         }
-
-
-def _halves(people: Array, seed: int) -> tuple[Array, Array]:
-    """Records of *fit* for the adversary and for the channel, by person where there are several."""
-    groups = people if len(np.unique(people)) > 1 else np.arange(len(people))
-    codes = np.random.default_rng([seed, 11]).permutation(np.unique(groups))
-    first = np.isin(groups, codes[: len(codes) // 2])
-    return np.flatnonzero(first), np.flatnonzero(~first)
 
 
 def _as_bytes(picture: Tensor) -> Tensor:

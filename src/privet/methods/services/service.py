@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from privet.core.errors import PrivetError, first_line, refuse
-from privet.data.dataset import Attribute
+from privet.data.dataset import Array, Attribute
 from privet.data.schema import ImageSchema, Schema, SignalSchema, TableSchema
 from privet.methods.known_labels import accuracy, cross_entropy
 from privet.methods.method import Problem
@@ -71,10 +71,14 @@ def new_service(
 
 
 def teaching_phase(
-    service: Service, epochs: float, lr: float = 1e-3, jitter: bool = False
+    service: Service,
+    epochs: float,
+    lr: float = 1e-3,
+    jitter: bool = False,
+    records: Array | None = None,
 ) -> Phase:
-    """The phase of a game in which a service learns its attribute from raw records; `jitter`
-    mirrors and shifts pictures."""
+    """The phase of a game in which a service learns its attribute from raw records, or from those
+    at the positions `records`; `jitter` mirrors and shifts pictures."""
     name = service.attribute.name
 
     def learn(batch: Batch) -> Move:
@@ -85,7 +89,7 @@ def teaching_phase(
         scores, truth = service.module(x).float(), batch.labels[name]
         return Move(cross_entropy(scores, truth), {f"{name} right": accuracy(scores, truth)})
 
-    player = Player("service", service.module, learn, lr, decay=1e-2)
+    player = Player("service", service.module, learn, lr, records=records, decay=1e-2)
     return Phase(f"teaching {name}", epochs, [player], steady=True)
 
 
