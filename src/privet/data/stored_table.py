@@ -45,7 +45,8 @@ class StoredColumn:
         if self.kind != "words":
             return pd.Series(cells)
         if isinstance(self.values, np.ndarray):  # yes and no with gaps
-            return pd.Series(np.append(self.values, None)[cells], dtype=object)
+            words: Array = np.array([*self.values, None], dtype=object)
+            return pd.Series(words[cells])
         return pd.Series(self.values.take(cells, allow_fill=True))
 
     def labels(self, table: Array | None, rows: Array) -> Array:
