@@ -37,7 +37,7 @@ AT_ONCE = 250_000
 
 def main() -> int:
     words = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    words.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 3_000_000])
+    words.add_argument("--rows", type=int, nargs="*", default=[1_000_000, 3_000_000])
     words.add_argument("--in-memory", type=int, nargs="*", default=[])
     words.add_argument("--methods", nargs="+", default=["leace", "hedge", "veil"])
     words.add_argument("--epochs", type=float, default=0.05)

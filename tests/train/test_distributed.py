@@ -59,6 +59,7 @@ def together(tmp_path_factory: pytest.TempPathFactory, records: Path) -> Path:
         "--standalone",
         "--nproc-per-node",
         "2",
+        "--",  # or torchrun takes --log for one of its own
         str(HERE / "parallel_work.py"),
         str(out),
     ]

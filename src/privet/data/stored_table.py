@@ -45,8 +45,8 @@ class StoredColumn:
         if self.kind != "words":
             return pd.Series(cells)
         if isinstance(self.values, np.ndarray):  # yes and no with gaps
-            filled: Any = np.append(self.values, np.array([None], dtype=object))
-            return pd.Series(filled[cells])
+            words: Array = np.array([*self.values, None], dtype=object)
+            return pd.Series(words[cells])
         return pd.Series(self.values.take(cells, allow_fill=True))
 
     def labels(self, table: Array | None, rows: Array) -> Array:
