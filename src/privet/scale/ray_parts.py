@@ -96,7 +96,7 @@ def _check_sight(job: Job, store: Store) -> None:
         "an object store.",
     )
     refuse_if(
-        UNFINISHED not in store.names(),
+        not store.has(UNFINISHED),
         f"{host} does not see {store.address}: put --out on a disk that all nodes see, or into an "
         "object store.",
     )
