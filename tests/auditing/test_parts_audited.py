@@ -38,13 +38,13 @@ def room(tmp_path_factory) -> Path:
     that an auditor has."""
     room = tmp_path_factory.mktemp("audited")
     ROOM[:] = [room]
-    frame = make_rows(3000).drop(columns=["town", "age"])
+    frame = make_rows(1600).drop(columns=["town", "age"])
     frame = frame.assign(u=np.where(frame["u"] == 1, "yes", "no"))
-    for name, rows in (("a", frame[:1700]), ("b", frame[1700:])):
+    for name, rows in (("a", frame[:900]), ("b", frame[900:])):
         write_rows(rows, room / "rows" / f"{name}.parquet")
     make_release(room / "release")
     words = {"options": ApplyOptions(id="id"), "progress": False}
-    apply_parts(room / "release", [room / "rows"], room / "shared", KEEP, parts=Parts(512), **words)
+    apply_parts(room / "release", [room / "rows"], room / "shared", KEEP, parts=Parts(256), **words)
     write_rows(frame, room / "whole.parquet")
     apply(room / "release", [room / "whole.parquet"], room / "one.parquet", KEEP, **words)
     return room
@@ -64,20 +64,20 @@ def test_a_folder_of_parts_is_attacked_like_one_file(room):
     assert parts.data["parts"] == one.data["parts"]
     assert parts.leaves == one.leaves and parts.leaves.kept == tuple(KEEP)
     ours, theirs = (found.private[0].worst.score for found in (parts, one))
-    assert ours.n == theirs.n and abs(ours.value - theirs.value) < 0.02
+    assert ours.n == theirs.n and abs(ours.value - theirs.value) < 0.03
     assert "sampled" not in parts.data
 
 
 def test_some_people_of_a_folder_are_attacked_and_that_is_said(room, tmp_path):
-    found = attack(room / "shared", 300, out=tmp_path)
+    found = attack(room / "shared", 200, out=tmp_path)
     people = pd.read_parquet(room / "whole.parquet")["person"].nunique()
-    assert found.data["sampled"]["people"] == 300 and found.data["sampled"]["of"] == people
-    assert sum(part["people"] for part in found.data["parts"].values()) == 300
-    sentence = f"300 of {people} people, chosen by a hash of 'person'"
+    assert found.data["sampled"]["people"] == 200 and found.data["sampled"]["of"] == people
+    assert sum(part["people"] for part in found.data["parts"].values()) == 200
+    sentence = f"200 of {people} people, chosen by a hash of 'person'"
     assert any(sentence in limit for limit in found.limits)
     assert sentence in (tmp_path / "report.html").read_text().replace("&#39;", "'")
     assert Audit.load(tmp_path / "audit.json").data == found.data
-    again = attack(room / "one.parquet", 300)
+    again = attack(room / "one.parquet", 200)
     assert again.data["parts"] == found.data["parts"], "the same people of one file, too"
 
 

@@ -338,6 +338,10 @@ def test_a_name_twice_and_a_manifest_without_end_are_refused(tmp_path, release, 
     path.write_text(json.dumps(value))
     with pytest.raises(PrivetError, match="twice"):
         find_manifest(Store(tmp_path / "out"))
+    value["parts"][-1] = {**value["parts"][0], "name": "part-00099.parquet"}
+    path.write_text(json.dumps(value))
+    with pytest.raises(PrivetError, match="two parts of the same rows"):
+        released(release, rows, tmp_path / "out", parts=Parts(256, True))
     monkeypatch.setattr("privet.data.part_manifest.MOST_BYTES", 100)
     with pytest.raises(PrivetError, match="more than 100 bytes"):
         find_manifest(Store(tmp_path / "out"))

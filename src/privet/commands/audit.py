@@ -153,7 +153,9 @@ def audit(  # noqa: PLR0913 - a verb has as many parameters as options
     release, data = _release_and_data(release, data, hidden, tasks, files)
     goals = goals_for(_hidden(release, data, hidden), goal)
     texts = None
-    if data.modality != "text" and isinstance(place, str | Path):
+    # Of a sample of --data, nobody knows which texts are whose.
+    whole = bare or data.sampled is None
+    if whole and data.modality != "text" and isinstance(place, str | Path):
         texts = texts_of_vectors(place, data, files.text)
     keep = names(keep)
     leaves = what_leaves(Path(str(place))) if bare else None

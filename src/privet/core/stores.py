@@ -177,6 +177,15 @@ class Store:
                 names = [one.rpartition("/")[2] for one in listed]
         return sorted(name for name in names if not name.startswith("."))
 
+    def has(self, name: str) -> bool:
+        """Whether a file is in it."""
+        if self.folder is not None:
+            return (self.folder / name).is_file()
+        system, path = _parts(f"{self.address}/{name}")
+        with _said(self.address):
+            system.invalidate_cache()
+            return bool(system.exists(path))
+
     def read(self, name: str, most: int = 1 << 30) -> bytes:
         """A small file; FileNotFoundError where it is not there, PrivetError where it has more than
         `most` bytes."""

@@ -86,7 +86,7 @@ class Manifest:
 
 def is_parts_folder(store: Store) -> bool:
     """Whether a folder holds released parts, finished or not."""
-    return bool({MANIFEST, UNFINISHED} & set(store.names()))
+    return store.has(MANIFEST) or store.has(UNFINISHED)
 
 
 def find_manifest(store: Store, unfinished: bool = False) -> Manifest | None:
@@ -135,6 +135,8 @@ def _parse(content: bytes, where: str) -> Manifest:
     refuse_if(len(names) > MOST_PARTS, f"{where} has more than {MOST_PARTS:,} parts.")
     refuse_if(wrong, f"{where} is not what Privet writes ({wrong}).")
     refuse_if(len({*names}) < len(names), f"{where} names a part twice.")
+    rows = {(part.input, part.start) for part in manifest.parts}
+    refuse_if(len(rows) < len(names), f"{where} has two parts of the same rows.")
     return manifest
 
 

@@ -136,8 +136,8 @@ def _read_folder(path: Path, layout: Layout, progress: bool) -> Dataset:
     """Released parts with a manifest, parquet files of one table, or pictures."""
     if is_parts_folder(Store(path)):
         return read_parts_folder(Store(path), layout, progress)
-    kinds = {kind_of(one) for one in path.iterdir()}
-    if kinds & {*PARQUET} and not kinds & {*TABLES}:
+    parquet = next(path.glob("*.parquet"), None)
+    if parquet is not None and not any(kind_of(one) in TABLES for one in path.iterdir()):
         return read_part_files(path / "*.parquet", layout, progress)
     refuse_if(layout.people is not None, ONLY_PARQUET)
     return read_folder(path, layout, progress)

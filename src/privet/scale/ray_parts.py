@@ -25,8 +25,8 @@ from privet.scale.ray_apply import fetched, load_release
 
 # Tasks that wait for every core, so that none is idle.
 TASKS_PER_CORE = 2
-# Seconds for tasks to end that nobody needs any more.
-STOP_SECONDS = 60.0
+# Seconds for tasks to end where another was refused.
+STOP_SECONDS = 600.0
 # How often a task is given to another worker.
 RETRIES = 3
 
@@ -63,11 +63,12 @@ def spread_parts(address: str, folder: Path, recipe: Recipe, jobs: Sequence[Job]
                 f"The cluster lost a part {RETRIES + 1} times ({first_line(error)}): go on with "
                 "--resume."
             ) from None
-        finally:
-            for one in flying:
-                ray.cancel(one)
-            if flying:  # else they would write into a folder that nobody looks after
+        except PrivetError:
+            # Else they would write into a folder that nobody looks after; a task that is cancelled
+            # counts as done before its process has cleaned up.
+            if flying:
                 ray.wait(flying, num_returns=len(flying), timeout=STOP_SECONDS)
+            raise
 
 
 def make_part(job: Job, fingerprint: str, release: list[Any], recipe: list[Any]) -> Part | str:
@@ -96,7 +97,7 @@ def _check_sight(job: Job, store: Store) -> None:
         "an object store.",
     )
     refuse_if(
-        UNFINISHED not in store.names(),
+        not store.has(UNFINISHED),
         f"{host} does not see {store.address}: put --out on a disk that all nodes see, or into an "
         "object store.",
     )
