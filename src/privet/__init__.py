@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from privet.release.apply import ApplyOptions
     from privet.release.noise_keys import forget
     from privet.release.release import Release
+    from privet.release.triton import export_triton
     from privet.reporting.page import report
     from privet.scale.stage import Stage
     from privet.studies.demo import demo
@@ -86,6 +87,7 @@ _HOME = {
     "compare": "privet.commands.compare",
     "Study": "privet.studies.study",
     "export_int8": "privet.auditing.int8",
+    "export_triton": "privet.release.triton",
     "demo": "privet.studies.demo",
     "bench": "privet.benchmarking.bench",
     "Method": "privet.methods.method",
@@ -137,6 +139,7 @@ __all__ = [
     "compare",
     "Study",
     "export_int8",
+    "export_triton",
     "demo",
     "bench",
     "Method",
