@@ -26,8 +26,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from drawn_rows import release, write_rows
 from memory import machine
-
-from privet.core.files import write_text
+from tables import store
 
 BATCH = 1 << 14
 WAYS = {"privet apply": "apply", "privet.Stage": "stage"}
@@ -72,8 +71,7 @@ def main() -> int:
     result = {"rows": measured, "lines": lines(measured), "machine": before}
     sys.stdout.write(json.dumps(result, indent=1) + "\n")
     if given.out:
-        content = json.dumps(study(measured, before), indent=1, ensure_ascii=False)
-        write_text(given.out / "cost-of-rows.json", content + "\n")
+        store(given.out / "cost-of-rows.json", study(measured, before))
     if given.plot:
         draw(measured, given.plot)
     return 0 if all(row["rows_out"] == row["rows"] for row in measured) else 1

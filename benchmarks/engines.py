@@ -27,8 +27,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from drawn_rows import save_release
 from memory import machine
+from tables import store
 
-from privet.core.files import write_text
 from privet.core.progress import console
 from privet.data.schema import Column, TableSchema
 
@@ -76,7 +76,7 @@ def write(path: Path, measured: list[dict[str, Any]], before: dict[str, Any]) ->
     rows = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
     by_name = {(row["engine"], row["release"]): row for row in [*rows, *found["rows"]]}
     found["rows"] = [by_name[key] for key in order if key in by_name]
-    write_text(path, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    store(path, found)
 
 
 def prepare(folder: Path, name: str, rows: int) -> None:

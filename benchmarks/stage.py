@@ -25,8 +25,8 @@ from typing import Any
 import pyarrow.parquet as pq
 from drawn_rows import pictures, release, rows
 from memory import machine
+from tables import store
 
-from privet.core.files import write_text
 from privet.core.progress import console
 
 # Of each: release, kind of record, records, goal.
@@ -86,8 +86,7 @@ def main() -> int:
             measured.append(measure(CASES[which], Path(name), given.before, given.turns))
             console.print(json.dumps(measured[-1]), highlight=False)
             if given.out:
-                content = json.dumps(study(measured, before), indent=1, ensure_ascii=False)
-                write_text(given.out / "stage.json", content + "\n")
+                store(given.out / "stage.json", study(measured, before))
     return int(any(one["after"]["value"] < one["goal"] for one in measured))
 
 
