@@ -71,11 +71,15 @@ def schema_of_rows(folder: Path) -> Schema:
 def release(name: str, kind: str, folder: Path) -> Path:
     """The folder of a release of NETWORKS that takes `rows` or `pictures`."""
     schema = ImageSchema(3, 64, 64) if kind == "pictures" else schema_of_rows(folder)
+    return save_release(name, schema, folder / f"{name}-{kind}".replace(" ", "-"))
+
+
+def save_release(name: str, schema: Schema, folder: Path) -> Path:
+    """A release of NETWORKS for records of a schema."""
     network, settings, numbers = NETWORKS[name]
     torch.manual_seed(0)
     law = Noise("gaussian", (numbers,), 0.4) if numbers else None
     module = nets.build(network, schema, settings).eval()
     card = {"method": name, "private": []}
-    made = folder / f"{name}-{kind}".replace(" ", "-")
-    Release(schema, (network, settings), module, law, card).save(made)
-    return made
+    Release(schema, (network, settings), module, law, card).save(folder)
+    return folder

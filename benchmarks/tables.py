@@ -157,6 +157,11 @@ def resolved(studies: Mapping[str, Study]) -> dict[str, Study]:
     }
 
 
+def store(path: Path, values: Mapping[str, Any]) -> None:
+    """Write plain values, such as a script has measured, as a results file."""
+    write(path, Study(**json.loads(json.dumps(values), parse_float=Decimal)))
+
+
 def write(path: Path, study: Study) -> None:
     """The study as JSON: a row or column on one line where it fits, else a line for each cell."""
     known = {one.name: getattr(study, one.name) for one in fields(study)}

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from privet.release.noise_keys import forget
     from privet.release.part_writing import Parts
     from privet.release.release import Release
+    from privet.release.triton import export_triton
     from privet.reporting.page import report
     from privet.scale.stage import Stage
     from privet.studies.demo import demo
@@ -89,6 +90,7 @@ _HOME = {
     "compare": "privet.commands.compare",
     "Study": "privet.studies.study",
     "export_int8": "privet.auditing.int8",
+    "export_triton": "privet.release.triton",
     "demo": "privet.studies.demo",
     "bench": "privet.benchmarking.bench",
     "Method": "privet.methods.method",
@@ -142,6 +144,7 @@ __all__ = [
     "compare",
     "Study",
     "export_int8",
+    "export_triton",
     "demo",
     "bench",
     "Method",
