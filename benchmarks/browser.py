@@ -3,11 +3,12 @@ that Privet's pages carry.
 
     python benchmarks/browser.py                               untrained TIPRDC and hedge at full width
     python benchmarks/browser.py --release DIR --int8 DIR      two releases of yours
-    python benchmarks/browser.py --methods veil                picture to picture, full and half width
+    python benchmarks/browser.py --methods veil                picture to picture, at three widths
 
 Both graphs run in one page of headless Chromium and take turns; the ratio is float's time over
 int8's in one turn. One WASM thread, and as many as there are cores where the page is cross-origin
-isolated. Random pictures: what is in a picture changes nothing. Needs playwright, Chromium and the
+isolated. Beside it the processor's milliseconds of all of Chromium for a picture, which other work
+on the machine hardly changes. Random pictures: what is in a picture changes nothing. Needs playwright, psutil, Chromium and the
 built pages (make web).
 """
 
@@ -39,8 +40,10 @@ from privet.release.int8 import quantise
 from privet.release.noise import Noise
 from privet.release.release import Release
 
-# What stands beside each other, where it is not float and int8.
-FORMS = {"veil": ("full", "half")}
+# What stands beside each other.
+FORMS = ("float", "int8")
+# Widths of a veil that are measured.
+WIDTHS = (1.0, 0.5, 0.25)
 VENDOR = Path(privet.__file__).parent / "exchange" / "pages" / "static" / "vendor"
 QUIET = (
     "--no-sandbox",
@@ -59,6 +62,7 @@ window.measure = async ({ names, shape, noise, threads, turns, runs }) => {
   if (noise) feeds.noise = new ort.Tensor("float32", new Float32Array(noise.reduce((a, b) => a * b)), [1, ...noise]);
   const sessions = [];
   for (const name of names) sessions.push(await ort.InferenceSession.create(name, { executionProviders: ["wasm"] }));
+  window.again = async (i) => { for (let k = 0; k < runs; k++) await sessions[i].run(feeds); };
   const taken = names.map(() => []);
   for (let turn = -1; turn < turns; turn++)
     for (const [i, session] of sessions.entries()) {
@@ -98,13 +102,12 @@ def main() -> int:
             shutil.copy(VENDOR / file, folder / file)
         (folder / "page.html").write_text(PAGE, encoding="utf-8")
         for method, two in pairs.items():
-            forms = FORMS.get(method, ("float", "int8"))
-            for form, release in zip(forms, two, strict=True):
+            for form, release in zip(FORMS, two, strict=True):
                 shutil.copy(release / "release.onnx", folder / f"{method}-{form}.onnx")
             for threads in (1, before["cores"]):
                 key = f"{method}, {threads} thread{'s' * (threads > 1)}"
                 result[key] = in_chromium(
-                    folder, method, forms, Release.load(two[0]), threads, given.turns, given.runs
+                    folder, method, Release.load(two[0]), threads, given.turns, given.runs
                 )
                 console.print(key, json.dumps(result[key]), highlight=False)
     sys.stdout.write(json.dumps({**result, "machine": before}, indent=2) + "\n")
@@ -117,16 +120,17 @@ def made(folder: Path, methods: list[str]) -> dict[str, tuple[Path, Path]]:
     pairs = {}
     for method in methods:
         if method == "veil":
-            pairs[method] = (veil(folder / "veil", 1.0), veil(folder / "veil-half", 0.5))
-            continue
-        path = {"tiprdc": extractor, "hedge": hedge}[method](
-            ImageSchema(3, 64, 64), folder / method
-        )
-        release = Release.load(path)
-        quantise(
-            release, replace(portraits(100, progress=False), records=release.schema.random(100))
-        ).save(folder / f"{method}-8")
-        pairs[method] = (path, folder / f"{method}-8")
+            makers = {f"veil-{width:g}": partial(veil, width=width) for width in WIDTHS}
+        else:
+            maker = {"tiprdc": extractor, "hedge": hedge}[method]
+            makers = {method: partial(maker, ImageSchema(3, 64, 64))}
+        for name, make in makers.items():
+            path = make(folder / name)
+            release = Release.load(path)
+            quantise(
+                release, replace(portraits(100, progress=False), records=release.schema.random(100))
+            ).save(folder / f"{name}-8")
+            pairs[name] = (path, folder / f"{name}-8")
     return pairs
 
 
@@ -143,7 +147,6 @@ def veil(folder: Path, width: float) -> Path:
 def in_chromium(
     folder: Path,
     method: str,
-    forms: tuple[str, str],
     release: Release,
     threads: int,
     turns: int,
@@ -169,7 +172,7 @@ def in_chromium(
             told = page.evaluate(
                 "words => window.measure(words)",
                 {
-                    "names": [f"{method}-{form}.onnx" for form in forms],
+                    "names": [f"{method}-{form}.onnx" for form in FORMS],
                     "shape": list(release.schema.shape),
                     "noise": None if release.noise is None else list(release.noise.shape),
                     "threads": threads,
@@ -177,6 +180,11 @@ def in_chromium(
                     "runs": runs,
                 },
             )
+            processor = {}
+            for place, form in enumerate(FORMS):
+                before = processor_seconds()
+                page.evaluate("place => window.again(place)", place)
+                processor[form] = round(1000 * (processor_seconds() - before) / runs, 1)
             version = browser.version
             browser.close()
     finally:
@@ -184,15 +192,24 @@ def in_chromium(
     plain, small = told["taken"]
     medians = {
         f"{form}_ms": round(statistics.median(taken), 1)
-        for form, taken in zip(forms, (plain, small), strict=True)
+        for form, taken in zip(FORMS, (plain, small), strict=True)
     }
     return {
         **medians,
-        f"{forms[0]}_over_{forms[1]}": spread([a / b for a, b in zip(plain, small, strict=True)]),
-        "bytes": {form: (folder / f"{method}-{form}.onnx").stat().st_size for form in forms},
+        "processor_ms": processor,
+        "float_over_int8": spread([a / b for a, b in zip(plain, small, strict=True)]),
+        "bytes": {form: (folder / f"{method}-{form}.onnx").stat().st_size for form in FORMS},
         "cross_origin_isolated": told["isolated"],
         "chromium": version,
     }
+
+
+def processor_seconds() -> float:
+    """What everything that this process has started has used of the processor so far."""
+    import psutil
+
+    times = [one.cpu_times() for one in psutil.Process().children(recursive=True)]
+    return sum(one.user + one.system for one in times)
 
 
 class Isolated(http.server.SimpleHTTPRequestHandler):

@@ -37,7 +37,9 @@ def main() -> None:
     ]
     figure, axes = plt.subplots(figsize=(6.4, 4.4))
     old = json.loads(OLD.read_text())["rows"] if args.private == "Male" else []
-    points(axes, [(row["smiling"], row["male"]) for row in old], "other methods", "0.6")
+    pairs = [(row.get("smiling"), row.get("male")) for row in old]
+    with_intervals = [pair for pair in pairs if all(isinstance(one, dict) for one in pair)]
+    points(axes, with_intervals, "other methods", "0.6")
     veil = [(row["tasks"][args.task], row["private"][args.private]["worst"]) for row in asked]
     points(axes, veil, "veil", "C0")
     axes.set_xlabel(f"{args.task}, balanced accuracy, %")

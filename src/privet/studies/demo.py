@@ -1,15 +1,14 @@
-"""The whole story on built-in data: draw people, hide the beard in three ways, attack all, write a
+"""The whole story on built-in data: draw people, hide the beard in two ways, attack both, write a
 report.
 
 TIPRDC learns without knowing what the data will be used for, and what is left of the beard is known
-from attacks only. Veil is told no task either and releases pictures, for people to look at. Hedge
-is told the task and released with noise, so that no attacker at all can beat a bound.
+from attacks only. Hedge is told the task and released with noise, so that no attacker at all can
+beat a bound.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from privet.auditing.audit import audit
 from privet.core.files import writable_folder
@@ -19,8 +18,6 @@ from privet.evidence.figures import Audit
 from privet.methods.hedge import Hedge
 from privet.methods.method import Method
 from privet.methods.tiprdc import TIPRDC
-from privet.methods.veil import Veil
-from privet.release.drawn_records import draw_records
 from privet.release.release import Release
 from privet.reporting import sentences
 from privet.reporting.certificate import headline
@@ -28,24 +25,6 @@ from privet.reporting.page import report
 from privet.train.game import Run
 
 PRIVATE, TASK = "beard", "hat"
-# Small enough for a processor to learn in half a minute: pictures come out blurred.
-VEIL: dict[str, Any] = {
-    "output": "record",
-    "distance": "pixels",
-    "beta": 3e-4,
-    "dims": 48,
-    "width": 0.15,
-    "confuse": 0.3,
-    "match": 0.5,
-    "adversaries": 2,
-    "steps": 1,
-    "memory": 512,
-    "restart": 200,
-    "lessons": 3,
-    "epochs": 6,
-    "batch": 16,
-    "lr": 3e-3,
-}
 
 
 def demo(folder: Path, seed: int = 0, device: str = "auto", records: int = 4000) -> Path:
@@ -87,18 +66,13 @@ def demo(folder: Path, seed: int = 0, device: str = "auto", records: int = 4000)
         target=0.64, dims=1, sigma=0.5, epochs=8, width=0.125, batch=64, lr=3e-3, seed=seed
     )
     blind = learn(tiprdc, [], ", without knowing what the data will be used for")
-    drawn = learn(Veil(**VEIL, seed=seed), [], " in pictures that are pictures again")
     certified = learn(hedge, [TASK], f" behind noise, and is told that {TASK} matters")
-    console.print("Attacking all three with people nobody has learned from ...")
+    console.print("Attacking both with people nobody has learned from ...")
     first = attack(blind)
-    second = attack(drawn, first)
-    third = attack(certified, first)
-    shown = draw_records(drawn, data)
-    pictures = None if shown is None else shown.files()
+    second = attack(certified, first)
     report(first, folder / "tiprdc.html")
-    report(second, folder / "veil.html", pictures=pictures)
-    report(third, folder / "report.html", [first, second], ["tiprdc.html", "veil.html"])
-    for made in (first, second, third):
+    report(second, folder / "report.html", [first], ["tiprdc.html"])
+    for made in (first, second):
         console.print(in_words(made), highlight=False, markup=False)
     return (folder / "report.html").resolve()
 
