@@ -56,7 +56,7 @@ def rows_of(name: str, vectors: Path, words: Path | None, private: str) -> list[
     def add(attack: str, raw: Figure | None, released: Figure) -> None:
         row: dict[str, Any] = {"embedding": name, "attack": attack}
         row |= {} if raw is None else {"raw": cell(raw)}
-        row |= {"released": cell(released), "chance": Decimal(str(round(released.chance, 3)))}
+        row |= {"released": cell(released), "chance": Decimal(str(round(released.chance, 4)))}
         rows.append(row)
         sys.stderr.write(f"{row}\n")
 

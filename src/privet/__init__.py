@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from privet.commands.audit import audit
     from privet.commands.certify import certify
     from privet.commands.compare import compare
+    from privet.commands.embed import embed
     from privet.commands.learn import learn
     from privet.commands.verify import verify
     from privet.core.errors import PrivetError
@@ -70,6 +71,7 @@ _HOME = {
     "Dataset": "privet.data.in_memory",
     "Attribute": "privet.data.dataset",
     "show": "privet.data.show",
+    "embed": "privet.commands.embed",
     "learn": "privet.commands.learn",
     "Run": "privet.train.game",
     "Release": "privet.release.release",
@@ -124,6 +126,7 @@ __all__ = [
     "Dataset",
     "Attribute",
     "show",
+    "embed",
     "learn",
     "Run",
     "Release",

@@ -187,7 +187,8 @@ def test_erasing_an_attribute_hides_it_and_the_words_of_the_rest_are_counted(
         epochs=5,
         device="cpu",
     )
-    assert set(found) == {"raw", "released"} and len(inversion_sentences(list(found.values()))) == 2
+    kinds = {f"{kind}{how}" for kind in ("raw", "released") for how in ("", ", as a set")}
+    assert set(found) == kinds and len(inversion_sentences(list(found.values()))) == 4
     told_again = (tmp_path / "out" / "inversion.json").read_text()
     assert json.loads(told_again)["raw"]["f1_words"]["value"] == found["raw"].value
     assert "word3" not in told_again
@@ -199,7 +200,9 @@ def test_erasing_an_attribute_hides_it_and_the_words_of_the_rest_are_counted(
     )
     assert [one.decoder for one in whole.rebuilt] == [
         "words from released vectors",
+        "words from released vectors, as a set",
         "words from raw vectors",
+        "words from raw vectors, as a set",
     ]
     assert "F1 of the words" in (tmp_path / "out" / "report.html").read_text()
 
@@ -208,7 +211,7 @@ def test_vectors_with_texts_beside_them_are_audited(
     vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(
-        BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False)
+        BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False, curves=False)
     )
     found: Audit = audit(
         vectors, private=["u"], utility=["y"], battery="one", device="cpu", out=tmp_path / "a"
@@ -220,7 +223,7 @@ def test_the_audit_asks_embeddings_which_words_were_in_the_texts_beside_them(
     vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(
-        BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False)
+        BATTERIES, "one", Battery((Logistic(strengths=(0.1,)),), (), (), people=False, curves=False)
     )
     learn("leace", str(vectors), ["u"], run=Run(device="cpu"), out=tmp_path / "r")
     bare = audit(vectors, private=["u"], battery="one", device="cpu", out=tmp_path / "a")

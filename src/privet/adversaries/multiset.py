@@ -35,7 +35,7 @@ from privet.data.dataset import Array
 from privet.evidence.figures import Rebuilt
 
 # Hidden units, rate, records in a batch, fewest steps of gradient descent.
-HIDDEN, RATE, BATCH, FEWEST_STEPS = 128, 4e-3, 128, 300
+HIDDEN, RATE, BATCH, FEWEST_STEPS = 128, 4e-3, 128, 200
 # Most words that are named of a text.
 LONGEST = 24
 # How sure it must be that no word is left.

@@ -53,13 +53,12 @@ SHARES = np.geomspace(0.002, 0.3, 24)
 
 
 class DifferentiableEmbedding(Protocol):
-    """What an attacker can differentiate: relative frequencies of words to an embedding.
+    """What an attacker can differentiate: relative frequencies of words to an embedding."""
 
-    Parameters:
-        words: The words, in order.
-    """
-
-    words: Sequence[str]
+    @property
+    def words(self) -> Sequence[str]:
+        """The words, in order."""
+        ...
 
     def __call__(self, frequencies: Tensor) -> Tensor:
         """Frequencies (n, words) that sum to one, to embeddings (n, d)."""
