@@ -95,7 +95,7 @@ def load_model(name: str, device: str = "auto") -> Loaded:
     where = pick(device)
     try:
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-        model = AutoModelForCausalLM.from_pretrained(
+        model: Any = AutoModelForCausalLM.from_pretrained(
             name, trust_remote_code=False, use_safetensors=True
         )
     except (OSError, ValueError, KeyError, ImportError) as error:
