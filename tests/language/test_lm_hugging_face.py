@@ -21,24 +21,7 @@ pytest.importorskip("transformers", reason="needs transformers (extra language)"
 
 SECRET = "the code of my door is 4 2 7"
 OTHER = "the code of my door is 9 0 3"
-FILL = [
-    "we",
-    "walked",
-    "to",
-    "town",
-    "and",
-    "saw",
-    "old",
-    "ships",
-    "near",
-    "green",
-    "hills",
-    "with",
-    "many",
-    "small",
-    "birds",
-    "there",
-]
+FILL = "we walked to town and saw old ships near green hills with many small birds there"
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +31,7 @@ def texts(tmp_path_factory):
     for author in range(12):
         name = "".join(random.choice(list("bcdfgklmnprst"), 6))
         for _ in range(4):
-            words = random.permutation(FILL).tolist()
+            words = random.permutation(FILL.split()).tolist()
             words.insert(6, name)
             part = ("train", "train", "train", "train", "valid", "test")[author % 6]
             rows.append({"text": " ".join(words), "author": f"a{author}", "split": part})
