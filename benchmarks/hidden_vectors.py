@@ -113,9 +113,6 @@ RELEASES: dict[str, Release] = {
     "metric DP, epsilon 1,000": learned(privet.Metric(epsilon=1000.0)),
     "metric DP, epsilon 200": learned(privet.Metric(epsilon=200.0)),
     "class means moved together, value told": lambda f, s: maps.means_told(f),
-    "veil, record, beta 0.01, small": learned(
-        privet.Veil(output="record", beta=0.01, dims=128, width=0.25, epochs=40, lessons=5)
-    ),
 }
 
 
@@ -235,10 +232,10 @@ def figure(result: AttackResult) -> dict[str, Any]:
 def plan(seeds: int) -> list[tuple[str, int, int | None, bool]]:
     """Release, seed, authors of *fit* (None: all), and whether all attackers are asked."""
     rows: list[tuple[str, int, int | None, bool]] = []
-    rows += [(name, seed, None, True) for name in MAIN for seed in range(seeds)]
-    rows += [(name, seed, None, False) for name in RELEASES for seed in range(seeds)]
-    for name in ("LEACE", "erase"):
-        rows += [(name, seed, count, False) for count in FIT_AUTHORS for seed in range(seeds)]
+    rows += [(name, seed, None, True) for seed in range(seeds) for name in MAIN]
+    for seed in range(seeds):
+        rows += [(name, seed, None, False) for name in RELEASES]
+        rows += [(n, seed, count, False) for n in ("LEACE", "erase") for count in FIT_AUTHORS]
     return rows
 
 
