@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import tables
+
 Row = dict[str, Any]
 
 COLUMNS = [
@@ -74,8 +76,9 @@ def write(rows: Sequence[Row], folder: Path, machine: str, commit: str) -> None:
             "rows": lines(some, {column["key"] for column in columns}),
             "notes": [NOTE],
         }
-        text = json.dumps(study, indent=1, ensure_ascii=False)
-        (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps(study), encoding="utf-8")
+        tables.write(path, tables.read(path))  # in the form that all results have
 
 
 def lines(rows: Sequence[Row], keys: set[str]) -> list[Row]:
