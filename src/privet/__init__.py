@@ -41,11 +41,13 @@ if TYPE_CHECKING:
     from privet.methods.donors import Donors
     from privet.methods.dp import DP
     from privet.methods.encoder import Encoder
+    from privet.methods.erase import Erase
     from privet.methods.gap import GAP
     from privet.methods.hedge import Hedge
     from privet.methods.hybrid import Hybrid
     from privet.methods.leace import LEACE
     from privet.methods.method import Method
+    from privet.methods.metric import Metric
     from privet.methods.microaggregation import Microaggregation
     from privet.methods.noisy import Noisy
     from privet.methods.registry import METHODS
@@ -110,8 +112,10 @@ _HOME = {
     "Shredder": "privet.methods.shredder",
     "UNoise": "privet.methods.unoise",
     "LEACE": "privet.methods.leace",
+    "Erase": "privet.methods.erase",
     "Noisy": "privet.methods.noisy",
     "DP": "privet.methods.dp",
+    "Metric": "privet.methods.metric",
     "Encoder": "privet.methods.encoder",
     "Hybrid": "privet.methods.hybrid",
     "Microaggregation": "privet.methods.microaggregation",
@@ -165,8 +169,10 @@ __all__ = [
     "Shredder",
     "UNoise",
     "LEACE",
+    "Erase",
     "Noisy",
     "DP",
+    "Metric",
     "Encoder",
     "Hybrid",
     "Microaggregation",

@@ -42,6 +42,7 @@ QUICK = {
         {"width": 0.05, "warmup": 0, "epochs": 1, "noise": 0.5},
     ],
     "leace": [{}],
+    "erase": [{}, {"directions": 2}],
     "cloak": [
         {"width": 0.05, "lessons": 1, "epochs": 1, "constants": 1, "suppression": 0.5, **more}
         for more in (
@@ -62,6 +63,7 @@ QUICK = {
     "unoise": [{"size": "small", "width": 0.05, "lessons": 1, "epochs": 1}],
     "noisy": [{}],
     "dp": [{}, {"per": "record"}],
+    "metric": [{}],
     "encoder": [{"width": 0.05, "epochs": 1}],
     "hybrid": [{"width": 0.05, "epochs": 1, "dims": 3}],
     "microaggregation": [{"k": 3}],
