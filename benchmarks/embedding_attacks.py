@@ -130,7 +130,7 @@ def main() -> None:
         notes=[
             "Words: the 300 most frequent; guessing is the same words for every text. White box: "
             "300 posts.",
-            "LEACE adds no noise, so whoever has it finds every release by repeating it.",
+            "LEACE adds no noise, so whoever has it finds a release by repeating it, but for equal posts.",
         ],
     )
     write(args.out, study)
