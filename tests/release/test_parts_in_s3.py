@@ -28,7 +28,7 @@ BY_ID = ApplyOptions(id="id")
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    pytest.importorskip("s3fs")
+    s3fs = pytest.importorskip("s3fs")
     server = pytest.importorskip("moto.server").ThreadedMotoServer(
         ip_address="127.0.0.1", port=0, verbose=False
     )
@@ -45,10 +45,13 @@ def client() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in given.items():
             patch.setenv(name, value)
+        # Another test of this process may have left one for a server of its own.
+        s3fs.S3FileSystem.clear_instance_cache()
         _system.cache_clear()
         client = boto3.client("s3")
         client.create_bucket(Bucket="shop")
         yield client
+    s3fs.S3FileSystem.clear_instance_cache()
     _system.cache_clear()
     server.stop()
 
