@@ -29,8 +29,10 @@ from privet.release.part_plan import Job
 
 # Seconds between two writings of unfinished.json. What was made since the last is made again.
 SAVE_SECONDS = 1.0
-# What a killed run leaves of a part that it was writing.
-_TEMPORARY = re.compile(r"\." + PART_NAME.pattern + r"\..+")
+# What a killed run leaves of a part or a list that it was writing.
+_TEMPORARY = re.compile(
+    rf"\.({PART_NAME.pattern}|{re.escape(MANIFEST)}|{re.escape(UNFINISHED)})\..+"
+)
 
 
 def mark_of(randomness: Any, text: str) -> str:
