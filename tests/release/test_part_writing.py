@@ -23,6 +23,7 @@ from parts_of_rows import make_release, make_rows, write_rows
 from privet.cli.main import app
 from privet.core.errors import PrivetError
 from privet.core.stores import Store
+from privet.data import row_ranges
 from privet.data.part_manifest import MANIFEST, UNFINISHED, check_part, find_manifest
 from privet.release import part_folder, part_writing
 from privet.release.apply import ApplyOptions, apply
@@ -283,6 +284,30 @@ def test_an_input_that_changes_meanwhile_is_not_put_into_place(
     with pytest.raises(PrivetError, match="changed while it was released"):
         released(release, given, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_one_large_row_group_is_read_once(release, frame, tmp_path, monkeypatch):
+    """And once more, its first rows, for what its columns are. Every part used to read the group
+    from its beginning."""
+    given, read = tmp_path / "in.parquet", []
+    many = pd.concat([frame] * -(-2048 // len(frame)), ignore_index=True)[:2048]
+    many.assign(id=[f"p{k}" for k in range(2048)]).to_parquet(given, row_group_size=2048)
+    opened = row_ranges.opened_parquet
+
+    class Counted(pq.ParquetFile):
+        def iter_batches(self, *args, **words):
+            for batch in super().iter_batches(*args, **words):
+                read.append(len(batch))
+                yield batch
+
+    monkeypatch.setattr(pq, "ParquetFile", Counted)
+    made = released(release, given, tmp_path / "out")
+    assert len(made.parts) == 8 and isinstance(opened(given), Counted)
+    assert sum(read) == 2 * 2048
+    # A part that is missing in the middle is made without those after it.
+    (tmp_path / "out" / made.parts[3].name).unlink()
+    again = released(release, given, tmp_path / "out", parts=Parts(256, resume=True))
+    assert again == made
 
 
 HOSTILE = [

@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privet.core.errors import PrivetError, first_line, unknown
+from privet.core.errors import PrivetError, unknown
 from privet.core.stores import AnyFile, opened
 from privet.data.arrow_encoding import encode_batch, encode_lists, encode_windows, is_words
 from privet.data.dataset import Array
@@ -62,6 +62,7 @@ def chunks_of_file(
     rows: int,
     read: Callable[[list[str] | None], Iterable[Any]] | None = None,
     start: int = 0,
+    first: pd.DataFrame | None = None,
 ) -> Iterator[Chunk]:
     """The same as stream_file, `rows` at a time.
 
@@ -69,8 +70,10 @@ def chunks_of_file(
         read: Reads these columns of some rows, where it is not the whole file. The first rows of
             the file say what its columns are all the same: all parts must choose alike.
         start: The number of the first row that is read.
+        first: The first rows of the file, where they have been read already.
     """
-    first = next((frame for frame in frames_of(path, rows) if len(frame)), None)
+    if first is None:
+        first = next((frame for frame in frames_of(path, rows) if len(frame)), None)
     if first is None:
         return
     for name in keep:
@@ -208,39 +211,6 @@ def opened_parquet(path: AnyFile) -> Any:
     """A parquet file that is read a little at a time: without these two settings, the columns of a
     whole row group are in memory at once."""
     return pq.ParquetFile(opened(path), buffer_size=1 << 20, pre_buffer=False)
-
-
-def rows_of_range(
-    path: AnyFile, rows: int, within: range, columns: list[str] | None = None
-) -> Iterator[pa.Table]:
-    """The rows of a range of a parquet file, `rows` at a time, from the row groups that it
-    touches; no more than a table is in memory."""
-    try:
-        with opened_parquet(path) as file:
-            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-            ends = np.cumsum(sizes)
-            starts = ends - sizes
-            groups = np.flatnonzero((ends > within.start) & (starts < within.stop))
-            if not len(groups):
-                return
-            at, held, waiting = int(starts[groups[0]]), [], 0
-            for batch in file.iter_batches(
-                batch_size=rows, row_groups=groups.tolist(), columns=columns
-            ):
-                low, high = max(within.start - at, 0), min(within.stop - at, len(batch))
-                at += len(batch)
-                if low >= high:
-                    continue
-                held.append(batch.slice(low, high - low))
-                waiting += high - low
-                if waiting >= rows:
-                    table = pa.Table.from_batches(held)
-                    yield table.slice(0, rows)
-                    held, waiting = table.slice(rows).to_batches(), waiting - rows
-            if waiting:
-                yield pa.Table.from_batches(held)
-    except (pa.ArrowException, OSError) as error:
-        raise PrivetError(f"{path} cannot be read as parquet ({first_line(error)}).") from None
 
 
 def record_column(schema: Schema, frame: pd.DataFrame, where: str) -> str | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,8 @@ import pyarrow as pa
 from privet.core.errors import PrivetError, refuse, refuse_if, unknown
 from privet.core.stores import Store, version_of
 from privet.data.part_manifest import Manifest, Part, find_manifest
-from privet.data.stream import chunks_of_file, frames_of, record_column, rows_of_range
+from privet.data.row_ranges import RangeReader
+from privet.data.stream import chunks_of_file, record_column
 from privet.evidence.what_leaves import WhatLeaves
 from privet.release.apply import (
     CHUNK,
@@ -137,8 +139,10 @@ def apply_parts(
     randomness = randomness_of(release, options, seed)
     total = sum(one.rows for one in found)
     # Chosen once: what is plain to see in the first input need not be so in every other.
-    first = next(frames_of(found[0].file, chunk_rows(release.schema)))
-    column = column or record_column(release.schema.plain, first, str(found[0].file))
+    reader = RangeReader(chunk_rows(release.schema))
+    first = reader.first(found[0].file)
+    if column is None and first is not None:
+        column = record_column(release.schema.plain, first, str(found[0].file))
     source = Path(found[0].name)
     records = Records(source, total, tuple(keep), column, options.id, randomness)
     times = any(map(pa.types.is_temporal, kept.types))
@@ -157,7 +161,7 @@ def apply_parts(
         if spread is None:
             run = release_session(read_graph(folder), threads=1)
             run = run if own is None else own.behind(run)
-            make = partial(release_part, release, run, recipe, own=own)
+            make = partial(release_part, release, run, recipe, own=own, reader=reader)
             made = map(make, waiting)
         else:
             made = spread(folder, recipe, waiting)
@@ -167,6 +171,8 @@ def apply_parts(
             forget_empty(store)
         undo()
         raise
+    finally:
+        reader.close()
 
 
 def _check(options: ApplyOptions, parts: Parts, spread: SpreadParts | None) -> None:
@@ -230,6 +236,7 @@ def release_part(
     job: Job,
     workers: int | None = None,
     own: OwnForm | None = None,
+    reader: RangeReader | None = None,
 ) -> Part:
     """Make one part and put it into place.
 
@@ -240,15 +247,26 @@ def release_part(
         job: The rows, and the name of the part.
         workers: Threads; as many as there are cores where it is not given.
         own: How records are written, where not as numbers.
+        reader: Of `chunk_rows` rows; the same for parts that follow each other in an input, which
+            is then read once.
     """
+    if reader is None:
+        with closing(RangeReader(chunk_rows(release.schema))) as reader:
+            return release_part(release, run, recipe, job, workers, own, reader)
     records, rows = recipe.records, chunk_rows(release.schema)
     mark = mark_of(records.randomness, job.version)
     if not recipe.one_file:
         named = NamedRows(records.randomness, job.input)
         records = replace(records, randomness=named)
-    read = partial(rows_of_range, job.file, rows, range(job.start, job.stop))
     chunks = chunks_of_file(
-        release.schema, job.file, records.columns, records.column, rows, read, job.start
+        release.schema,
+        job.file,
+        records.columns,
+        records.column,
+        rows,
+        partial(reader.read, job.file, range(job.start, job.stop)),
+        job.start,
+        reader.first(job.file),
     )
     with recipe.store.replacing(job.name) as temporary:
         released = tables(release, run, chunks, records, workers, own)

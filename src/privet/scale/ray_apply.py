@@ -24,7 +24,8 @@ from typing import Any
 import pyarrow as pa
 
 from privet.core.errors import PrivetError
-from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures, rows_of_range
+from privet.data.row_ranges import rows_of_range
+from privet.data.stream import Chunk, chunks_of_file, chunks_of_pictures
 from privet.data.table_files import READERS, kind_of
 from privet.release.apply import Records, chunk_rows, tables
 from privet.release.runtime import Runnable, read_graph
