@@ -9,6 +9,7 @@ left to it.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -123,9 +124,15 @@ def _places(cells: Any, column: Column) -> Array:
         codes = cells.indices.fill_null(len(words)) if cells.null_count else cells.indices
         places: Array = np.append(found.to_numpy(), -1).astype(np.int64)[codes.to_numpy()]
         return places
-    found = pc.index_in(cells, pa.array(column.values, cells.type))
+    found = pc.call_function("index_in", [cells], _values_of(column.values, cells.type))
     found = found.fill_null(-1) if found.null_count else found
     return found.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=1024)
+def _values_of(values: tuple[str, ...], kind: Any) -> Any:
+    """What `index_in` looks for: made once for all batches."""
+    return pc.SetLookupOptions(value_set=pa.array(values, kind))
 
 
 def _finite(values: Array) -> Array:

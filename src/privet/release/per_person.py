@@ -26,7 +26,7 @@ from privet.nets.noise_grid import grid_step
 from privet.release.keyed_noise import KeyedNoise
 from privet.release.noise import Noise
 from privet.release.randomness import Randomness
-from privet.release.runtime import Runnable
+from privet.release.runtime import Runnable, run_rows
 from privet.release.shuffle import PLACE
 
 # Random words that stand for a record's content.
@@ -111,7 +111,7 @@ def check_additive(run: Any, law: Noise, x: Array) -> None:
 def _run(run: Any, law: Noise, x: Array) -> Array:
     """Codes: what the graph gives without noise."""
     nothing = np.zeros((len(x), *(int(size or 0) for size in law.shape)), np.float32)
-    return run.run(["z"], {"x": x, "noise": nothing})[0]  # type: ignore[no-any-return]
+    return run_rows(run, "z", {"x": x, "noise": nothing})
 
 
 def _digests(randomness: Randomness, x: Array, start: int) -> Array:
