@@ -63,7 +63,7 @@ class Codes:
                 part = x[start : start + size]
                 own = prepare(veil.schema.own(part))
                 u = veil.value(part, own)
-                rows.append((*veil.encoder(own, u), u))
+                rows.append((*veil.encode(own, u), u))
         mean, log_variance, u = (torch.cat(column).clone() for column in zip(*rows, strict=True))
         self.mean, self.deviation, self.u = mean, torch.exp(0.5 * log_variance), u
         self.nats = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(1)

@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
 from privet import Release, Run
 from privet.core.errors import PrivetError
+from privet.data.in_memory import as_dataset
 from privet.methods.class_matching import barycentre_maps, random_directions, sliced_distance
 from privet.methods.column_likelihood import ColumnLoss
 from privet.methods.veil import Veil, VeilNetworks
 from privet.nets.perceptrons import Perceptrons
 from privet.nets.pyramid import BandDistance, PixelDistance, bands
+from privet.nets.veil import Veil as VeilNetwork
 from privet.nets.veil import cells
 from privet.release.decoder_graph import decoder_graph
 from privet.release.runtime import session
@@ -160,6 +163,46 @@ def test_a_record_comes_back_in_its_own_form(modality, tmp_path):
         assert set(np.unique(colours)) <= {0.0, 1.0} and (colours.sum(1) == 1).all()
     release.save(tmp_path)
     np.testing.assert_array_equal(Release.load(tmp_path)(x, seed=1), z)
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    """800 unit vectors of 64 numbers, most of their variance in eight directions."""
+    rng = np.random.default_rng(0)
+    u = rng.integers(0, 2, 800)
+    x = rng.standard_normal((800, 8)) @ rng.standard_normal((8, 64))
+    x += 0.3 * rng.standard_normal((800, 64)) + 0.5 * u[:, None]
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    frame = pd.DataFrame(x.astype(np.float32), columns=[f"v{i}" for i in range(64)])
+    return as_dataset(frame.assign(u=u.astype(str)))
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_vectors_of_others_come_back_from_a_few_epochs_and_keep_their_length(vectors, told):
+    """The first code is made of principal components: 400 vectors are enough for it. Networks that
+    start at random lose more of other people's vectors than the mean vector does (share 1)."""
+    method = Veil(**{**QUICK, "epochs": 3}, beta=1e-4, output="record", told=told)
+    release = method.fit(vectors, "u", run=QUIET)
+    assert release.card["lost"]["share"] < 0.2
+    view = vectors.part("test")
+    given = release(release.schema.inputs(view), seed=0)
+    mean, std = (np.array([getattr(c, k) for c in release.schema.plain.columns])
+                 for k in ("mean", "std"))  # fmt: skip
+    raw = np.asarray(release.schema.own(release.schema.inputs(view)[:]))
+    own, theirs = mean + std * given, mean + std * raw
+    cosine = (own * theirs).sum(1) / np.linalg.norm(own, axis=1) / np.linalg.norm(theirs, axis=1)
+    assert cosine.mean() > 0.85
+    if not told:
+        assert np.abs(np.linalg.norm(own, axis=1) - 1).max() < 1e-3
+
+
+def test_cards_of_vectors_from_before_still_name_their_networks(vectors):
+    """A card without the word has the networks that all rows had."""
+    schema = Veil(**QUICK).problem(vectors, "u").schema
+    names = {name for name, _ in VeilNetwork(schema, [2], 8, 0.05).named_parameters()}
+    assert any("lengths" in name for name in names)
+    new = VeilNetwork(schema, [2], 8, 0.05, vectors=True)
+    assert not any("encoder.body.lengths" in name for name, _ in new.named_parameters())
 
 
 def test_the_decoder_is_a_graph_of_its_own():

@@ -30,6 +30,7 @@ from privet.data.dataset import Array
 from privet.data.schema import TableSchema
 from privet.methods.leace import Concept, Whitening, erasure, gather, rare_directions
 from privet.methods.method import Method, Problem, at_least, ranges_of
+from privet.methods.vectors import one_length_of
 from privet.nets.affine import Affine
 from privet.nets.one_length import OneLength
 from privet.release.release import Release
@@ -40,8 +41,6 @@ from privet.train.game import Run
 CHUNK = 4096
 # Leading directions that are shrunk together; every further group is twice as large.
 FIRST_GROUP = 5
-# Records of *fit* have one length where their lengths deviate by less than this share.
-SAME_LENGTH = 0.01
 
 
 @dataclass(kw_only=True)
@@ -169,14 +168,3 @@ def whole_people(who: Array) -> Iterator[Array]:
         if border - cuts[-1] >= CHUNK:
             cuts.append(border)
     yield from np.split(order, cuts[1:])
-
-
-def one_length_of(problem: Problem) -> float | None:
-    """The length that all records of *fit* have, in their own units; None where lengths differ."""
-    schema = problem.schema
-    if not isinstance(schema, TableSchema) or any(column.values for column in schema.columns):
-        return None
-    mean, std = (np.array([getattr(c, key) for c in schema.columns]) for key in ("mean", "std"))
-    lengths = np.linalg.norm(mean + std * schema.inputs(problem.view())[:], axis=1)
-    typical = float(lengths.mean())
-    return typical if lengths.std() < SAME_LENGTH * typical else None

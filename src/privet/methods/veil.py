@@ -46,6 +46,7 @@ from privet.methods.confusion import class_weights, uninformed
 from privet.methods.known_labels import accuracy, class_figures, cross_entropy, split_scores
 from privet.methods.method import NUMERIC, Method, Problem, at_least, choices_of, ranges_of
 from privet.methods.overlap_penalty import CodeMemory
+from privet.methods.vectors import one_length_of, rows_are_vectors
 from privet.nets.code import body
 from privet.nets.contrast import ContrastiveFeatures
 from privet.nets.convolutions import prepare, scaled
@@ -53,6 +54,7 @@ from privet.nets.perceptrons import Perceptrons
 from privet.nets.pyramid import BandDistance, PixelDistance
 from privet.nets.resnet import Jitter
 from privet.nets.veil import Veil as VeilNetwork
+from privet.nets.veil_vectors import VectorDecoder, VectorEncoder, begin_at_components
 from privet.release.noise import Noise
 from privet.release.release import Release
 from privet.train.feed import Batch
@@ -72,6 +74,8 @@ LAST_RESTART = 0.7
 # many pixels decoded pictures are shifted for it, so that it does not learn them by heart.
 VIEWER = (0.8, 0.2)
 GLANCE = 2
+# Records of which vectors' principal components are taken.
+COMPONENTS_OF = 16_384
 # Combinations of values that codes are moved together over.
 MOST_CELLS = 32
 
@@ -248,7 +252,14 @@ class VeilNetworks:
             "aware": method.aware,
             "drawn_as": self._drawn_as(),
         }
+        if rows_are_vectors(plain):
+            length = one_length_of(problem) or 0.0
+            self.settings |= {"vectors": True, "length": length}
         self.veil = VeilNetwork(problem.schema, **self.settings)
+        if rows_are_vectors(plain):
+            assert isinstance(self.veil.encoder, VectorEncoder)
+            assert isinstance(self.veil.decoder, VectorDecoder)
+            begin_at_components(self.veil.encoder, self.veil.decoder, self._some(COMPONENTS_OF))
         labels = [torch.as_tensor(self.view.labels[a.name]) for a in self.private]
         self.weights = [
             class_weights(column, a.classes).to(problem.device)
@@ -295,11 +306,15 @@ class VeilNetworks:
         plain = self.schema.plain
         if isinstance(plain, TableSchema):
             return ColumnLoss(plain, self._frequencies())
-        batches = islice(self.feed.in_order(), MEASURED // 512)
-        prepared = [prepare(self.schema.own(batch.x)).cpu() for batch in batches]
+        prepared = [self._some(MEASURED)]
         if self.method.distance == "pixels":
             return PixelDistance(prepared)
         return BandDistance(prepared, self.method.distance == "aligned")
+
+    def _some(self, records: int) -> Tensor:
+        """The first so many prepared records of *fit*."""
+        batches = islice(self.feed.in_order(), records // 512)
+        return torch.cat([prepare(self.schema.own(batch.x)).cpu() for batch in batches])
 
     def _frequencies(self) -> Array:
         """Mean of every number of the encoded rows; of zeros and ones exactly, however many rows
@@ -387,7 +402,7 @@ class VeilNetworks:
         """Encoder and decoder, and the readers of tasks."""
         m, x, truth = self.method, self.records(batch), self.truth(batch)
         known = self.known(batch, x, truth)
-        mean, log_variance = self.veil.encoder(x, known)
+        mean, log_variance = self.veil.encode(x, known)
         deviation, noise = torch.exp(0.5 * log_variance), torch.randn_like(mean)
         z = mean + deviation * noise
         made = self.veil.decoder(z, known).float()
@@ -500,7 +515,7 @@ class VeilNetworks:
         for batch in self.feed.in_order():
             own, labels = prepare(self.schema.own(batch.x)), self.truth(batch)
             known = self.value(labels) if self.method.aware else self.veil.value(batch.x, own)
-            mean, log_variance = self.veil.encoder(own, known)
+            mean, log_variance = self.veil.encode(own, known)
             noise = torch.randn(mean.shape, generator=generator).to(mean.device)
             codes.append((mean + torch.exp(0.5 * log_variance) * noise).cpu().numpy())
             truth.append(labels.cpu().numpy())
@@ -522,7 +537,7 @@ class VeilNetworks:
         for batch in feed.in_order():
             own = prepare(self.schema.own(batch.x))
             u = self.veil.value(batch.x, own)
-            mean, log_variance = self.veil.encoder(own, u)
+            mean, log_variance = self.veil.encode(own, u)
             noise = torch.randn(mean.shape, generator=generator).to(mean.device)
             z = self.veil.code(own, u, noise)
             said.append(self.panel(z).float().mean(0))

@@ -24,6 +24,7 @@ from privet.nets import rebuilder
 from privet.nets.code import Rows, body
 from privet.nets.convolutions import prepare, scaled
 from privet.nets.resnet import ResNet
+from privet.nets.veil_vectors import VectorDecoder, VectorEncoder
 
 _CONV = {1: nn.Conv1d, 2: nn.Conv2d}
 _NORM = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d}
@@ -69,7 +70,7 @@ class Encoder(nn.Module):
         planes = u.to(x.dtype).view(*u.shape, *(1,) * (x.dim() - 2))
         joined = torch.cat([x, planes.expand(-1, -1, *x.shape[2:])], 1)
         mean, log_variance = self.head(self.body(joined)).float().chunk(2, dim=1)
-        return mean, log_variance.clamp(*LOG_VARIANCE)
+        return mean, log_variance
 
 
 class EqualisedLinear(nn.Module):
@@ -153,6 +154,8 @@ class Veil(nn.Module):
         transport: Whether codes are moved by a linear map for each value of u.
         aware: Whether the code may use u at all.
         drawn_as: The value v of each attribute, by its place, that records are drawn with.
+        vectors: Whether rows are vectors of numbers, which have networks of their own.
+        length: Of vectors: the length that drawn ones get, in their own units; 0 for any.
     """
 
     maps: Tensor
@@ -170,6 +173,8 @@ class Veil(nn.Module):
         transport: bool = False,
         aware: bool = True,
         drawn_as: Sequence[int] = (),
+        vectors: bool = False,
+        length: float = 0.0,
     ) -> None:
         super().__init__()
         self.schema, self.plain, self.output, self.soft = schema, schema.plain, output, soft
@@ -180,8 +185,15 @@ class Veil(nn.Module):
         self.guess = (
             body(self.plain, values, GUESS_WIDTH * width, 0.2) if aware and not told else None
         )
-        self.encoder = Encoder(self.plain, values, dims, width)
-        self.decoder = decoder_of(self.plain, values, dims, width)
+        self.length = length
+        self.encoder: nn.Module
+        if vectors:
+            size = cast(Sequence[int], self.plain.shape)[0]
+            self.encoder = VectorEncoder(size, values, dims, width)
+            self.decoder: nn.Module = VectorDecoder(size, values, dims, width)
+        else:
+            self.encoder = Encoder(self.plain, values, dims, width)
+            self.decoder = decoder_of(self.plain, values, dims, width)
         self.register_buffer("common", one_hot(drawn_as or [0] * len(classes), classes))
         if transport:
             cells = math.prod(classes)
@@ -203,9 +215,14 @@ class Veil(nn.Module):
             return told.float() / (255.0 if x.dtype == torch.uint8 else 1.0)
         return shares(self.guess(own).float(), self.classes, self.soft)
 
+    def encode(self, own: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log variance of the code of prepared records, given u."""
+        mean, log_variance = self.encoder(own, u)
+        return mean, log_variance.clamp(*LOG_VARIANCE)
+
     def code(self, own: Tensor, u: Tensor, noise: Tensor) -> Tensor:
         """The code of prepared records, given u."""
-        mean, log_variance = self.encoder(own, u)
+        mean, log_variance = self.encode(own, u)
         z = mean + torch.exp(0.5 * log_variance) * noise
         if self.transport:
             z = self.moved(z, u)
@@ -224,6 +241,8 @@ class Veil(nn.Module):
         made: Tensor = self.decoder(z, values)
         if not isinstance(self.plain, TableSchema):
             return made
+        if self.length:
+            return at_length(made, self.plain, self.length)
         sizes = [column.size for column in self.plain.columns]
         pieces = [
             (piece == piece.amax(1, keepdim=True)).float() if column.values else piece
@@ -232,6 +251,17 @@ class Veil(nn.Module):
             )
         ]
         return torch.cat(pieces, 1)
+
+
+def at_length(made: Tensor, schema: TableSchema, length: float) -> Tensor:
+    """Encoded vectors, scaled so that all have one length in the schema's units."""
+    centre, spread = (
+        made.new_tensor([getattr(column, key) for column in schema.columns])
+        for key in ("mean", "std")
+    )
+    own = centre + spread * made
+    size = own.square().sum(1, keepdim=True).sqrt().clamp(min=1e-12)
+    return (own * (length / size) - centre) / spread
 
 
 class Drawing(nn.Module):
