@@ -13,19 +13,20 @@ import pytest
 import torch
 
 import privet
+from privet.adversaries import white_box
 from privet.adversaries.chosen_words import chosen_words
 from privet.adversaries.inversion import TextPart
 from privet.adversaries.linear import Logistic
 from privet.adversaries.multiset import invert_as_sets
 from privet.adversaries.raw_vector_search import raw_vector_search
 from privet.adversaries.similarity_membership import similarity_membership
-from privet.adversaries.white_box import MeanOfWords, invert_by_optimisation
+from privet.adversaries.white_box import PENALTIES, MeanOfWords, invert_by_optimisation
 from privet.auditing.batteries import Battery
 from privet.auditing.gate import gate
 from privet.auditing.vector_audit import search_quality
 from privet.commands.audit import FileOptions
 from privet.core.errors import PrivetError
-from privet.data.in_memory import from_arrays
+from privet.data.in_memory import as_dataset, from_arrays
 from privet.data.schema import learn_schema
 from privet.data.schema_file import Layout
 from privet.data.spaces import with_space
@@ -94,6 +95,33 @@ def test_optimisation_reads_words_through_a_release_that_rounds(parts, data, lea
     wrong = MeanOfWords(WORDS, torch.from_numpy(np.roll(POINTS, 7, axis=0)))
     nothing = invert_by_optimisation(_through(parts, raw), wrong, raw, "d", "t")
     assert nothing.figures["f1_words"].value < 0.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_long_texts_are_read_by_who_knows_how_frequent_words_are(seed, monkeypatch):
+    """Texts of 30 words in 24 numbers: too many answers fit, until frequencies choose."""
+    random = np.random.default_rng(seed)
+    names = [f"w{at}" for at in range(200)]
+    points = random.normal(size=(200, 24)).astype(np.float32)
+    often = 1 / np.arange(1, 201)
+    parts = {}
+    for name, n in {"attack": 400, "select": 100, "test": 100}.items():
+        drawn = [random.choice(200, 30, p=often / often.sum()) for _ in range(n)]
+        lines = [" ".join(names[at] for at in words) for words in drawn]
+        vectors = torch.from_numpy(np.stack([points[words].mean(0) for words in drawn]))
+        parts[name] = TextPart(vectors, lines, np.arange(n))
+    frame = pd.DataFrame(parts["attack"].vectors.numpy()).add_prefix("v").assign(u=["a", "b"] * 200)
+    plain = Release.identity(learn_schema(as_dataset(frame), ["u"]))
+    embedding = MeanOfWords(names, torch.from_numpy(points))
+
+    def f1() -> float:
+        found = invert_by_optimisation(_through(parts, plain), embedding, plain, "d", "t")
+        return found.figures["f1_words"].value - found.figures["f1_words"].chance
+
+    knows = f1()
+    monkeypatch.setattr(white_box, "PENALTIES", [p for p in PENALTIES if not p.divergence])
+    assert knows > f1() + 0.05
+    assert knows > 0.05
 
 
 def test_a_network_that_names_words_reads_them_and_not_from_noise(parts):

@@ -4,10 +4,13 @@ and can differentiate through it, and through the release.
 With E an embedding of relative word frequencies, R the release and z what was released, the
 attacker looks for logits a over the words with the least
 
-    | R(E(softmax(a))) - z |^2 / |z|^2  +  l H(softmax(a)),
+    | R(E(f)) - z |^2 / |z|^2  +  l H(f)      or      ...  +  l KL(f || p),      f = softmax(a)
 
-H the entropy, which keeps the answer to a few words. The words with the largest shares are said;
-from which share on, and with which l, is chosen on *select*. A random release is differentiated at
+The entropy H keeps the answer to a few words, as the source has it. The divergence from p, how
+frequent words are in the texts of *attack*, is ours: a long text has more words than its embedding
+has numbers, so that very many answers fit, and without p a rare word is as good as a frequent one.
+The words with the largest shares are said; from which share on, which of the two terms and which l
+is chosen on *select*. A random release is differentiated at
 no noise: the attacker does not know the noise. Rounding has no gradient and would hide nothing but
 that: the attacker takes the gradient of what is rounded.
 
@@ -19,9 +22,10 @@ Source: Song and Raghunathan, Information leakage in embedding models, CCS 2020,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -36,7 +40,7 @@ from privet.adversaries.inversion import (
     word_figures,
 )
 from privet.data.dataset import Array
-from privet.data.schema import TableSchema
+from privet.data.schema import TableSchema, split_words
 from privet.data.word_vectors import Vocabulary
 from privet.evidence.figures import Rebuilt
 from privet.release.release import Release
@@ -47,9 +51,32 @@ STEPS, RATE, TEXTS = 200, 0.3, 128
 MOST_TEXTS = 300
 # Words that may have been in a text: the most frequent of *attack* that the embedding knows.
 MOST_WORDS = 3000
-# Weights of the entropy that are tried, and shares from which on a word is said.
+# Weights that are tried of the entropy and of the divergence from word frequencies; shares from
+# which on a word is said.
 ENTROPIES = (1e-3, 1e-2, 5e-2)
-SHARES = np.geomspace(0.002, 0.3, 24)
+DIVERGENCES = (1e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
+SHARES = np.geomspace(0.0005, 0.3, 40)
+
+
+class Penalty(NamedTuple):
+    """What answers cost beside what they miss: weight times the entropy, or times the divergence
+    from word frequencies."""
+
+    weight: float
+    divergence: bool
+
+    def __call__(self, logs: Tensor, prior: Tensor) -> Tensor:
+        """Of log shares (n, words), with the logarithms of the frequencies (words,)."""
+        shares = logs.exp()
+        if self.divergence:
+            return self.weight * (shares * (logs - prior)).sum(1)
+        return -self.weight * (shares * logs).sum(1)
+
+
+PENALTIES = (
+    *(Penalty(weight, False) for weight in ENTROPIES),
+    *(Penalty(weight, True) for weight in DIVERGENCES),
+)
 
 
 class DifferentiableEmbedding(Protocol):
@@ -124,10 +151,12 @@ def invert_by_optimisation(
     column = {word: at for at, word in enumerate(candidates.words)}
     forward = _through(candidates, release, parts["test"].vectors.device)
 
-    def shares(part: TextPart, entropy: float) -> Array:
+    prior = _log_frequencies(parts["attack"].texts, candidates.words)
+
+    def shares(part: TextPart, penalty: Penalty) -> Array:
         found = np.concatenate(
             [
-                _optimise(forward, some, len(candidates.words), entropy, seed)
+                _optimise(forward, some, prior.to(some.device), penalty, seed)
                 for some in torch.split(part.vectors, TEXTS)
             ]
         )
@@ -138,17 +167,24 @@ def invert_by_optimisation(
         return table
 
     tries = []
-    for entropy in ENTROPIES:
-        table = shares(parts["select"], entropy)
+    for penalty in PENALTIES:
+        table = shares(parts["select"], penalty)
         scores = [total_f1(table > share, data["select"].words) for share in SHARES]
-        tries.append((max(scores), entropy, float(SHARES[int(np.argmax(scores))])))
-    _, entropy, share = max(tries)
-    said = shares(parts["test"], entropy) > share
+        tries.append((max(scores), penalty, float(SHARES[int(np.argmax(scores))])))
+    _, penalty, share = max(tries)
+    said = shares(parts["test"], penalty) > share
     constant = constant_answer(data["attack"].words, data["select"].words)
     figures = word_figures(said, data["test"], constant)
     return Rebuilt(
         "share of words (F1)", figures["f1_words"].value, len(said), decoder=title, figures=figures
     )
+
+
+def _log_frequencies(texts: Iterable[str], words: Sequence[str]) -> Tensor:
+    """Logarithms of the relative frequencies of these words; every word counts once more."""
+    counts = Counter(word for text in texts for word in split_words(text))
+    frequencies = torch.tensor([counts[word] + 1.0 for word in words])
+    return (frequencies / frequencies.sum()).log()
 
 
 def _first(part: TextPart, n: int) -> TextPart:
@@ -194,20 +230,19 @@ class _ThroughRounding(TorchFunctionMode):
 
 
 def _optimise(
-    forward: Callable[[Tensor], Tensor], z: Tensor, words: int, entropy: float, seed: int
+    forward: Callable[[Tensor], Tensor], z: Tensor, prior: Tensor, penalty: Penalty, seed: int
 ) -> Array:
     """Shares of the words of each text, (n, words)."""
     generator = torch.Generator().manual_seed(seed)
-    start = 0.01 * torch.randn(len(z), words, generator=generator)
-    logits = start.to(z.device).requires_grad_(True)
+    start = 0.01 * torch.randn(len(z), len(prior), generator=generator).to(z.device)
+    logits = (start + prior if penalty.divergence else start).requires_grad_(True)
     optimiser = torch.optim.Adam([logits], lr=RATE)
     size = z.square().sum(1).clamp(min=1e-12)
     for _ in range(STEPS):
         optimiser.zero_grad(set_to_none=True)
         logs = torch.log_softmax(logits, 1)
-        frequencies = logs.exp()
-        miss = (forward(frequencies) - z).square().sum(1) / size
-        loss = (miss - entropy * (frequencies * logs).sum(1)).sum()
+        miss = (forward(logs.exp()) - z).square().sum(1) / size
+        loss = (miss + penalty(logs, prior)).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     return np.asarray(torch.softmax(logits, 1).detach().cpu().numpy())
