@@ -61,6 +61,8 @@ def test_a_process_that_is_asked_to_end_leaves_nothing(number: int, tmp_path: Pa
         [sys.executable, "-m", "privet", *words, str(folder)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        # Jobs in the background of a shell ignore Ctrl-C, and so would their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         for _ in range(1200):
