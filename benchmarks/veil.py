@@ -6,6 +6,7 @@
 
 A plan is a list of questions: `data` (a file in DIR, or a source), `private`, `tasks`, settings that
 `rows` have in common, and `rows`, each a `name`, `seeds` and settings of `privet.Veil`; with
+`people` false who can be found again is not looked at (it costs as much as the rest); with
 `learn_from` the release is learned on other data than it is attacked on. Every release is saved
 beside --out before it is read, and not learned again in a later call.
 
@@ -111,6 +112,8 @@ class Bench:
 
     def row(self, settings: dict[str, Any], folder: Path) -> dict[str, Any]:
         """One line of the results."""
+        settings = dict(settings)
+        about_people = settings.pop("people", not self.args.quick)
         release = self.release(settings, folder)
         begin = time.monotonic()
         veil: Any = release.module
@@ -129,7 +132,7 @@ class Bench:
             "tasks": self.serve(codes),
         }
         row["mean"] = sum(one["value"] for one in row["tasks"].values()) / len(row["tasks"])
-        if self.data.modality == "image" and not self.args.quick:
+        if self.data.modality == "image" and about_people:
             drawn = draw_records(release, self.data, 12)
             if drawn is not None:
                 write_grid(drawn, folder / "drawn.png")

@@ -208,7 +208,8 @@ class Veil(nn.Module):
     def value(self, x: Tensor, own: Tensor) -> Tensor:
         """u of each record, (n, values): as it was told, or as it is guessed."""
         if not self.aware:
-            return own.new_zeros(len(own), sum(self.classes))
+            # A sum, and not zeros of a length, which some exports freeze to the example's.
+            return 0.0 * own.flatten(1)[:, :1] + own.new_zeros(sum(self.classes))
         if self.guess is None:
             beside = x[:, (self.plain.shape[0] or 0) :].flatten(2)[..., 0] if x.dim() > 2 else None
             told = x[:, (self.plain.shape[0] or 0) :] if beside is None else beside
