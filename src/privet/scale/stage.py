@@ -26,7 +26,7 @@ from privet.core.settings import names
 from privet.data.arrow_encoding import numbers_of_arrow
 from privet.data.dataset import Array
 from privet.data.spaces import check_space, space_in
-from privet.data.stream import encoded_rows, record_field
+from privet.data.stream import encoded_table, record_field
 from privet.release.apply import at_once, check_kept, released_column
 from privet.release.kept_columns import check_judged
 from privet.release.keyed_noise import KeyedNoise
@@ -128,7 +128,7 @@ class Stage:
         space = getattr(release.schema.plain, "space", None)
         check_space(space, space_in(records.schema.metadata), "The table")
         column = self.column or record_field(release.schema, records.schema, self._beside)
-        x, _ = encoded_rows(release.schema, records, (), column, "The table")
+        x = encoded_table(release.schema, records, column, "The table")
         ids = self._ids(records, release)
         kept = records.select(list(self.keep))
         return kept.append_column("z", self._released(release, run, x, ids))
