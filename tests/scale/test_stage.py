@@ -210,6 +210,28 @@ def test_hugging_face_datasets(
 
 
 @pytest.mark.system
+def test_hugging_face_with_a_worker_that_dies(
+    stage: Stage, people: pa.Table, expected: dict[str, list[float]], tmp_path: Path
+) -> None:
+    """Its map ends with an error; asked again, it gives the same bytes."""
+    datasets = pytest.importorskip("datasets")
+    source = datasets.Dataset(people).with_format("arrow")
+    flag = tmp_path / "died"
+
+    def dies_once(batch: pa.Table) -> pa.Table:
+        if "p300" in batch["id"].to_pylist() and not flag.exists():
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return stage(batch)
+
+    options = {"batched": True, "batch_size": 100, "num_proc": 2, "load_from_cache_file": False}
+    options |= {"remove_columns": source.column_names, "new_fingerprint": "released"}
+    with pytest.raises(RuntimeError, match="died"):
+        source.map(dies_once, **options)
+    assert by_id(source.map(dies_once, **options).data.table) == expected
+
+
+@pytest.mark.system
 def test_ray_data_with_a_worker_that_dies(
     stage: Stage, people: pa.Table, expected: dict[str, list[float]], tmp_path: Path
 ) -> None:
