@@ -137,8 +137,15 @@ def test_it_can_be_sent_to_a_worker(
     stage: Stage, people: pa.Table, expected: dict[str, list[float]]
 ) -> None:
     """By the engine's own means, which pickle functions."""
-    copied = pickle.loads(pickle.dumps(stage))  # noqa: S301
-    assert by_id(copied(people)) == expected
+    for protocol in (4, 5):
+        copied = pickle.loads(pickle.dumps(stage, protocol))  # noqa: S301
+        assert by_id(copied(people)) == expected
+    buffers: list[pickle.PickleBuffer] = []
+    sent = pickle.dumps(stage, 5, buffer_callback=buffers.append)
+    assert len(buffers) == 1 and stage.graph not in sent, "memory that is shared is not copied"
+    copied = pickle.loads(sent, buffers=[bytes(buffers[0])])  # noqa: S301
+    again = pickle.loads(pickle.dumps(copied))  # noqa: S301
+    assert by_id(again(people)) == expected
 
 
 def test_a_process_loads_the_model_once(
