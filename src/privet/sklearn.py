@@ -32,7 +32,8 @@ from privet.train.game import Run
 
 # What the columns of labels are called that come beside X.
 PRIVATE, TASK = "private", "task"
-# Networks with fewer weights run as fast in torch as in a graph, which takes a second to export.
+# Networks with fewer weights run nearly as fast in torch as in a graph, which takes a second to
+# export.
 FEW_WEIGHTS = 1 << 16
 
 _SESSIONS: WeakKeyDictionary[Release, Any] = WeakKeyDictionary()
