@@ -3,14 +3,15 @@
 
     python benchmarks/engine_runs.py ENGINE FOLDER ROWS TURNS        JSON on standard output
 
-FOLDER holds `rows.parquet` (`id`, and `vector`: lists of 104 numbers) and a release. Both functions
-take the same batches of the same columns and give `id` and `z`. The bare one draws its noise with
-numpy's generator, without key or id: nothing less can run the graph.
+FOLDER holds `rows.parquet` (`id`, and `vector`: lists of 104 numbers, or `image`: JPEGs) and a
+release. Both functions take the same batches of the same columns and give `id` and `z`. The bare
+one draws its noise with numpy's generator, without key or id: nothing less can run the graph.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
 import re
@@ -28,31 +29,32 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from PIL import Image
 
+from privet.release.apply import at_once
 from privet.release.runtime import Runnable, read_graph, session
 from privet.scale.stage import Stage
 
-BATCH = 4096
-# Records that a graph is given at once, by the stage and by the bare function.
-FEW = 256
+# Records of a batch.
+ROWS, PICTURES = 4096, 16
 Function = Callable[[pa.Table], pa.Table]
 # Runs a function over the rows and gives what came out.
 Engine = Callable[[Function], pa.Table]
 
 
 class Bare:
-    """Numbers of a batch through onnxruntime and back, with noise that anybody could draw."""
+    """Records of a batch through onnxruntime and back, as many at once as a stage gives it, with
+    noise that anybody could draw."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
     def __call__(self, table: pa.Table) -> pa.Table:
         release, run = loaded(self.folder)
-        cells = table["vector"].combine_chunks()
-        x = cells.flatten().to_numpy().reshape(len(table), -1)
+        x, few = self.records(table), at_once(release.schema)
         rng, parts = np.random.default_rng(), []
-        for at in range(0, len(x), FEW):
-            inputs = {"x": x[at : at + FEW]}
+        for at in range(0, len(x), few):
+            inputs = {"x": x[at : at + few]}
             if release.noise is not None:
                 shape = (len(inputs["x"]), *release.noise.shape)
                 inputs["noise"] = rng.standard_normal(shape, dtype=np.float32)
@@ -60,6 +62,18 @@ class Bare:
         z = np.concatenate(parts)
         lists = pa.FixedSizeListArray.from_arrays(pa.array(z.ravel()), z.shape[1])
         return pa.table({"id": table["id"], "z": lists})
+
+    @staticmethod
+    def records(table: pa.Table) -> Any:
+        if "vector" in table.column_names:
+            cells = table["vector"].combine_chunks()
+            return cells.flatten().to_numpy().reshape(len(table), -1)
+        opened = [Image.open(io.BytesIO(cell)) for cell in table["image"].to_pylist()]
+        return np.stack([np.asarray(picture).transpose(2, 0, 1) for picture in opened])
+
+
+def batch_of(folder: Path) -> int:
+    return ROWS if "vector" in pq.read_schema(folder / "rows.parquet").names else PICTURES
 
 
 @lru_cache(maxsize=1)
@@ -92,10 +106,11 @@ def peak_mb() -> float:
 @contextmanager
 def arrow(folder: Path, rows: int) -> Iterator[Engine]:
     """Batch after batch of a parquet file in one process."""
+    batch = batch_of(folder)
 
     def run(function: Function) -> pa.Table:
         with pq.ParquetFile(folder / "rows.parquet") as file:
-            parts = file.iter_batches(BATCH)
+            parts = file.iter_batches(batch)
             return pa.concat_tables([function(pa.Table.from_batches([part])) for part in parts])
 
     yield run
@@ -105,7 +120,8 @@ def arrow(folder: Path, rows: int) -> Iterator[Engine]:
 def duckdb(folder: Path, rows: int) -> Iterator[Engine]:
     """A function over a struct of a row, as `Stage.register` makes it."""
     duck = importlib.import_module("duckdb")
-    size, names = Stage(folder / "release", home=folder).z_type().list_size, ["id", "vector"]
+    size = Stage(folder / "release", home=folder).z_type().list_size
+    names = pq.read_schema(folder / "rows.parquet").names
 
     def run(function: Function) -> pa.Table:
         def privatize(row: Any) -> Any:
@@ -133,8 +149,8 @@ def hugging_face(folder: Path, rows: int) -> Iterator[Engine]:
     source = datasets.Dataset(pq.read_table(folder / "rows.parquet")).with_format("arrow")
 
     def run(function: Function) -> pa.Table:
-        options = {"batched": True, "batch_size": BATCH, "num_proc": 2}
-        options |= {"remove_columns": ["id", "vector"], "load_from_cache_file": False}
+        options = {"batched": True, "batch_size": batch_of(folder), "num_proc": 2}
+        options |= {"remove_columns": source.column_names, "load_from_cache_file": False}
         return source.map(function, new_fingerprint=f"f{time.monotonic_ns()}", **options).data.table
 
     yield run
@@ -148,12 +164,13 @@ def ray(folder: Path, rows: int) -> Iterator[Engine]:
     with cluster():
         package, data = importlib.import_module("ray"), importlib.import_module("ray.data")
         data.DataContext.get_current().enable_progress_bars = False
-        table = pq.read_table(folder / "rows.parquet")
-        blocks = data.from_arrow([table.slice(at, 4 * BATCH) for at in range(0, rows, 4 * BATCH)])
+        table, batch = pq.read_table(folder / "rows.parquet"), batch_of(folder)
+        size = max(batch, min(4 * batch, rows // 4))
+        blocks = data.from_arrow([table.slice(at, size) for at in range(0, rows, size)])
         blocks = blocks.materialize()
 
         def run(function: Function) -> pa.Table:
-            done = blocks.map_batches(function, batch_format="pyarrow", batch_size=BATCH)
+            done = blocks.map_batches(function, batch_format="pyarrow", batch_size=batch)
             return pa.concat_tables(package.get(done.to_arrow_refs()))
 
         yield run
@@ -174,8 +191,8 @@ def spark(folder: Path, rows: int) -> Iterator[Engine]:
         "driver.host": "127.0.0.1",
         "driver.memory": "2g",
         "sql.warehouse.dir": str(folder / "warehouse"),
-        "sql.execution.arrow.maxRecordsPerBatch": str(BATCH),
-        "sql.files.maxPartitionBytes": str(8 << 20),
+        "sql.execution.arrow.maxRecordsPerBatch": str(batch_of(folder)),
+        "sql.files.maxPartitionBytes": str((folder / "rows.parquet").stat().st_size // 4 + 1),
     }
     builder = SparkSession.builder.master("local[2,3]")
     for key, value in settings.items():
@@ -203,8 +220,8 @@ def spark(folder: Path, rows: int) -> Iterator[Engine]:
 
 @contextmanager
 def scikit_learn(folder: Path, rows: int) -> Iterator[Engine]:
-    """`Privatizer.transform` of a frame, which runs the network in torch; the bare function as a
-    FunctionTransformer. Its noise is fresh, but for a seed."""
+    """`Privatizer.transform` of a frame; the bare function as a FunctionTransformer. Its noise is
+    fresh, but for a seed."""
     from sklearn.preprocessing import FunctionTransformer
 
     from privet.release.release import Release
@@ -243,7 +260,9 @@ RETRIES, FAILS = ("ray", "spark"), ("hugging_face",)
 def measure(name: str, folder: Path, rows: int, turns: int) -> dict[str, Any]:
     stage = Stage(folder / "release", id="id", keep="id", accept="id", home=folder)
     works = {"stage": stage, "bare": Bare(str(folder / "release"))}
-    expected = sorted_by_id(stage(pq.read_table(folder / "rows.parquet")))
+    table = pq.read_table(folder / "rows.parquet")
+    expected = sorted_by_id(stage(table))
+    works["bare"](table.slice(0, 1))  # processes that are forked find both models loaded
     diary = folder / f"diary-{name}"
     diary.mkdir()
     with ENGINES[name](folder, rows) as run:

@@ -3,10 +3,11 @@ second, the ratio, the peak memory of a worker, and what comes out where a worke
 
     OMP_NUM_THREADS=1 nice -n 10 python benchmarks/engines.py --out benchmarks/results
 
-Both functions take the same batches of the same table: an id and lists of 104 numbers. Releases are
-of networks that have learned nothing: LEACE, the smallest graph, and hedge at its full width. Every
-engine runs in a process of its own (`engine_runs.py`). Processor seconds are those of the engine
-with all of its processes; other programs on the machine hardly change them. Killed is the worker
+Both functions take the same batches of the same table: an id and lists of 104 numbers, or an id and
+JPEGs of 64 x 64, which the bare function decodes with Pillow. Releases are of networks that have
+learned nothing: LEACE, the smallest graph, and hedge and veil at their full width. Every engine
+runs in a process of its own (`engine_runs.py`). Processor seconds are those of the engine with all
+of its processes; other programs on the machine hardly change them. Killed is the worker
 that has the middle row: on Ray and Spark the engine does its task again, of Hugging Face the whole
 map is asked for again; the others have no workers, and are asked a second time.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -25,12 +27,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from drawn_rows import save_release
+from drawn_rows import pictures, save_release
 from memory import machine
 from tables import store
 
 from privet.core.progress import console
-from privet.data.schema import Column, TableSchema
+from privet.data.schema import Column, ImageSchema, TableSchema
 
 NUMBERS = 104
 TITLES = {
@@ -39,15 +41,22 @@ TITLES = {
     "hugging_face": "Hugging Face, 2 processes",
     "ray": "Ray Data, 2 nodes",
     "spark": "Spark, 2 workers",
-    "scikit_learn": "scikit-learn (`Privatizer`, torch)",
+    "scikit_learn": "scikit-learn (`Privatizer`)",
 }
-RELEASES = {"leace": "LEACE", "hedge": "hedge"}
+RELEASES = {
+    "leace": "LEACE",
+    "hedge": "hedge",
+    "veil": "veil, a code of 128",
+    "pictures": "hedge, pictures",
+}
 
 
 def main() -> int:
     words = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     words.add_argument("--leace", type=int, default=100_000, help="rows for LEACE")
     words.add_argument("--hedge", type=int, default=10_000, help="rows for hedge")
+    words.add_argument("--veil", type=int, default=10_000, help="rows for veil")
+    words.add_argument("--pictures", type=int, default=128, help="pictures for hedge")
     words.add_argument("--turns", type=int, default=3)
     words.add_argument("--engines", nargs="+", default=list(TITLES))
     words.add_argument("--releases", nargs="+", default=list(RELEASES))
@@ -61,7 +70,10 @@ def main() -> int:
             folder = Path(scratch)
             prepare(folder, name, rows)
             for engine in given.engines:
-                told = {"release": name, **run(engine, folder, rows, given.turns)}
+                if name == "pictures" and engine == "scikit_learn":
+                    continue  # which takes rows of numbers and words
+                told = {"release": name, "load": round(os.getloadavg()[0])}
+                told |= run(engine, folder, rows, given.turns)
                 console.print(json.dumps(told), highlight=False)
                 measured.append(told)
                 if given.out:  # as far as it has come: it takes a while
@@ -72,20 +84,30 @@ def main() -> int:
 
 def write(path: Path, measured: list[dict[str, Any]], before: dict[str, Any]) -> None:
     """What is in the file about other engines and releases stays."""
-    found, order = study(measured, before), [*product(TITLES.values(), RELEASES.values())]
+    found, order = study(measured), [*product(TITLES.values(), RELEASES.values())]
     rows = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+    rows = [row for row in rows if "load" in row]
     by_name = {(row["engine"], row["release"]): row for row in [*rows, *found["rows"]]}
     found["rows"] = [by_name[key] for key in order if key in by_name]
+    loads = [row["load"] for row in found["rows"]]
+    found["machine"] = (
+        f"two cores of an {before['processor']} that others used at the same time"
+        f" (load {min(loads)} to {max(loads)}), one thread a worker"
+    )
     store(path, found)
 
 
 def prepare(folder: Path, name: str, rows: int) -> None:
+    if name == "pictures":
+        save_release("hedge", ImageSchema(3, 64, 64), folder / "release")
+        pq.write_table(pictures(rows), folder / "rows.parquet", row_group_size=16)
+        return
     schema = TableSchema(tuple(Column(f"v{i}", 0.0, 1.0) for i in range(NUMBERS)))
     save_release(name, schema, folder / "release")
     values = np.random.default_rng(0).standard_normal(rows * NUMBERS, dtype=np.float32)
     lists = pa.FixedSizeListArray.from_arrays(pa.array(values), NUMBERS)
     table = pa.table({"id": np.arange(rows), "vector": lists})
-    pq.write_table(table, folder / "rows.parquet", row_group_size=1 << 13)
+    pq.write_table(table, folder / "rows.parquet", row_group_size=1 << 12)
 
 
 def run(engine: str, folder: Path, rows: int, turns: int) -> dict[str, Any]:
@@ -96,7 +118,7 @@ def run(engine: str, folder: Path, rows: int, turns: int) -> dict[str, Any]:
     return told
 
 
-def study(measured: list[dict[str, Any]], before: dict[str, Any]) -> dict[str, Any]:
+def study(measured: list[dict[str, Any]]) -> dict[str, Any]:
     """The results file that docs/scale.md shows."""
     rows = [
         {
@@ -112,6 +134,7 @@ def study(measured: list[dict[str, Any]], before: dict[str, Any]) -> dict[str, A
             "doubled": one["doubled"],
             "same": "yes" if one["same_bytes"] else "no",
             "n": one["rows"],
+            "load": one["load"],
             "turns": len(one["turns"]),
         }
         for one in measured
@@ -121,32 +144,33 @@ def study(measured: list[dict[str, Any]], before: dict[str, Any]) -> dict[str, A
         "command": [
             "OMP_NUM_THREADS=1 nice -n 10 python benchmarks/engines.py --out benchmarks/results"
         ],
-        "data": f"drawn vectors of {NUMBERS} numbers",
+        "data": f"drawn vectors of {NUMBERS} numbers; drawn JPEGs of 64 x 64",
         "n": None,
         "seeds": None,
         "confidence": None,
-        "machine": f"two cores of an {before['processor']} that others used at the same"
-        f" time (load {before['load_average'][0]:.0f}), one thread a worker",
+        "machine": None,
         "commit": None,
         "published_in": None,
         "source": None,
         "columns": [
             {"key": "engine", "title": "engine"},
             {"key": "release", "title": "release"},
-            {"key": "rate", "title": "rows a second"},
-            {"key": "per_processor", "title": "rows a processor second"},
+            {"key": "n", "title": "records"},
+            {"key": "rate", "title": "records a second"},
+            {"key": "per_processor", "title": "records a processor second"},
             {"key": "over", "title": "speed over bare onnxruntime, by processor time"},
             {"key": "wall", "title": "by wall time"},
             {"key": "peak", "title": "peak memory of a worker", "unit": "MB"},
             {"key": "killed", "title": "a worker killed"},
-            {"key": "lost", "title": "rows lost"},
-            {"key": "doubled", "title": "rows doubled"},
+            {"key": "lost", "title": "lost"},
+            {"key": "doubled", "title": "doubled"},
             {"key": "same", "title": "same bytes"},
             {"key": "turns", "title": "turns"},
+            {"key": "load", "title": "load before"},
         ],
         "rows": rows,
         "notes": [
-            "Medians of the turns, each of `n` rows; in brackets the lowest and highest turn.",
+            "Medians of the turns, each of all records; in brackets the lowest and highest turn.",
             "The bare function draws noise with numpy's generator, without key and id.",
             "Of Hugging Face the killed worker ends the map with an error, and it was run again.",
         ],

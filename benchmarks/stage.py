@@ -1,5 +1,5 @@
 """A stage against onnxruntime alone on one resident batch, and against an earlier version of itself:
-three processes that take turns.
+processes that take turns. Two more of them do nothing but encode the records, or draw their noise.
 
     OMP_NUM_THREADS=1 nice -n 10 python benchmarks/stage.py --before OLD/src \
         --out benchmarks/results
@@ -39,6 +39,7 @@ CASES = [
 ]
 TITLES = {"leace": "LEACE, the smallest graph", "hedge": "hedge", "veil": "veil, a code of 128"}
 BATCH = 4096
+KEYS = ("bare_us", "after_us", "encoding_us", "noise_us", "after", "goal", "before")
 CHILD = """
 import sys, time
 from pathlib import Path
@@ -64,6 +65,23 @@ else:
     def work():
         for part in parts:
             stage(part)
+if way in ("encoding", "noise"):
+    from privet.data.stream import encoded_table, record_field
+    from privet.release.apply import at_once
+    release, _ = stage._loaded()
+    def encode(part):
+        column = record_field(release.schema, part.schema, stage._beside)
+        return encoded_table(release.schema, part, column, "The table")
+    encoded = [(encode(part), stage._ids(part, release)) for part in parts]
+    def work():
+        if way == "encoding":
+            for part in parts:
+                encode(part)
+            return
+        few = at_once(release.schema)
+        for x, ids in encoded if release.noise is not None else ():
+            for at in range(0, len(x), few):
+                stage.randomness.draw(release.noise, x[at : at + few], at, ids[at : at + few])
 work()
 print("ready", flush=True)
 for _ in sys.stdin:
@@ -97,7 +115,8 @@ def measure(
     made = release(name, kind, folder)
     source = folder / f"{kind}-{n}.parquet"
     pq.write_table(rows(n) if kind == "rows" else pictures(n), source)
-    sources = {"bare": "", "after": "", **({"before": str(before)} if before else {})}
+    sources = {"bare": "", "after": "", "encoding": "", "noise": ""}
+    sources |= {"before": str(before)} if before else {}
     words = [str(made), str(source), str(folder / "home"), str(BATCH)]
     running = {way: started(way, words, path) for way, path in sources.items()}
     try:
@@ -108,9 +127,11 @@ def measure(
             child.wait()
     told = {"release": name, "kind": kind, "n": n, "goal": goal, "turns": turns}
     for way in sources:
-        each = [turn["bare"] / turn[way] for turn in took]
         least = min(turn[way] for turn in took)
         told[f"{way}_us"] = round(1e6 * least / n, 2)
+        if way in ("encoding", "noise"):
+            continue
+        each = [turn["bare"] / turn[way] for turn in took]
         told[way] = {
             "value": round(statistics.median(each), 2),
             "low": round(min(each), 2),
@@ -162,6 +183,8 @@ def study(measured: list[dict[str, Any]], before: dict[str, Any]) -> dict[str, A
             {"key": "records", "title": "records"},
             {"key": "bare_us", "title": "onnxruntime alone, a record", "unit": "µs"},
             {"key": "after_us", "title": "stage, a record", "unit": "µs"},
+            {"key": "encoding_us", "title": "encoding alone", "unit": "µs"},
+            {"key": "noise_us", "title": "noise alone", "unit": "µs"},
             {"key": "after", "title": "share of onnxruntime's speed"},
             {"key": "goal", "title": "goal"},
             {"key": "before", "title": "before (8c70498)"},
@@ -171,7 +194,7 @@ def study(measured: list[dict[str, Any]], before: dict[str, Any]) -> dict[str, A
             {
                 "release": TITLES[one["release"]],
                 "records": one["kind"],
-                **{key: one.get(key) for key in ("bare_us", "after_us", "after", "goal", "before")},
+                **{key: one.get(key) for key in KEYS},
                 "n": one["n"],
                 "turns": one["turns"],
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,38 @@ def test_a_certified_method_chooses_its_noise_on_rows_apart() -> None:
     assert privatizer.release_.card["chosen"]["on"] == ["attack", "select"]
     once, again = (privatizer.transform(frame.drop(columns="income")) for _ in range(2))
     assert once.shape == (N, 1) and not np.array_equal(once, again)
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_a_large_network_runs_as_a_graph_and_gives_what_torch_gives(
+    words: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = rows().drop(columns="income")
+    if not words:
+        X = X.drop(columns="job").assign(sex=(X["sex"] == "m").astype(int))
+    noisy = Privatizer(privet.Noisy(sigma=0.5), private="sex", random_state=0)
+    by_torch = noisy.fit(X).transform(X)
+    assert noisy.release_.graph is None
+    monkeypatch.setattr("privet.sklearn.FEW_WEIGHTS", -1)
+    by_graph = noisy.fit(X)
+    assert by_graph.release_.graph is not None
+    # Two runtimes may round to neighbouring steps of the noise's grid.
+    step = by_graph.release_.module.step
+    assert np.abs(by_graph.transform(X) - by_torch).max() <= 1.01 * step
+    again = copy.deepcopy(by_graph)
+    assert np.array_equal(again.transform(X), by_graph.transform(X))
+    assert np.array_equal(by_graph.transform(X[:256]), by_graph.transform(X)[:256])
+
+
+def test_numbers_keep_their_type_and_are_encoded_as_by_the_release() -> None:
+    frame = rows()[["a", "b", "c"]].assign(sex=rows()["sex"] == "m").astype(np.float32)
+    privatizer = Privatizer(private="sex").fit(frame)
+    released = privatizer.transform(frame)
+    assert released.dtype == np.float32
+    assert privatizer.transform(frame.astype(np.float64)).dtype == np.float64
+    assert np.array_equal(released, privatizer.release_.transform(frame).to_numpy())
+    turned = privatizer.release_.transform(frame[["sex", "c", "b", "a"]])
+    assert np.array_equal(released, turned.to_numpy())
 
 
 def test_what_is_missing_is_said() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from privet.core.errors import PrivetError
-from privet.data.arrow_encoding import encode_batch, encode_lists, encode_windows
+from privet.data.arrow_encoding import encode_batch, encode_lists, encode_windows, standardised
 from privet.data.schema import Column, SignalSchema, TableSchema
 from privet.data.stream import encoded_rows, record_field
 
@@ -65,6 +65,18 @@ def test_lists_are_encoded_as_in_a_frame(kind: Any) -> None:
     table = pa.table({"vector": cells, "y": list(range(20))})
     x, beside = encoded_rows(VECTORS, table, ["y"], "vector", "The table")
     assert np.array_equal(x, VECTORS.encode(frame)) and beside["y"].tolist() == list(range(20))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64], ids=lambda kind: kind.__name__)
+def test_numbers_are_standardised_as_column_by_column(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("privet.data.arrow_encoding.PIECE", 20)
+    rows = 100 * RNG.standard_normal((50, 3))
+    if kind is not np.int64:
+        rows[7, 1], rows[8, 2], rows[49, 0] = np.nan, np.inf, -np.inf
+    frame = pd.DataFrame(rows.astype(kind), columns=["v0", "v2", "v3"])
+    assert np.array_equal(standardised(VECTORS, frame.to_numpy()), VECTORS.encode(frame))
 
 
 def test_lists_of_two_lengths_are_refused() -> None:

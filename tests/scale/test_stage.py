@@ -137,8 +137,15 @@ def test_it_can_be_sent_to_a_worker(
     stage: Stage, people: pa.Table, expected: dict[str, list[float]]
 ) -> None:
     """By the engine's own means, which pickle functions."""
-    copied = pickle.loads(pickle.dumps(stage))  # noqa: S301
-    assert by_id(copied(people)) == expected
+    for protocol in (4, 5):
+        copied = pickle.loads(pickle.dumps(stage, protocol))  # noqa: S301
+        assert by_id(copied(people)) == expected
+    buffers: list[pickle.PickleBuffer] = []
+    sent = pickle.dumps(stage, 5, buffer_callback=buffers.append)
+    assert len(buffers) == 1 and stage.graph not in sent, "memory that is shared is not copied"
+    copied = pickle.loads(sent, buffers=[bytes(buffers[0])])  # noqa: S301
+    again = pickle.loads(pickle.dumps(copied))  # noqa: S301
+    assert by_id(again(people)) == expected
 
 
 def test_a_process_loads_the_model_once(
@@ -207,6 +214,28 @@ def test_hugging_face_datasets(
             load_from_cache_file=False,
         )
         assert by_id(released.data.table) == expected
+
+
+@pytest.mark.system
+def test_hugging_face_with_a_worker_that_dies(
+    stage: Stage, people: pa.Table, expected: dict[str, list[float]], tmp_path: Path
+) -> None:
+    """Its map ends with an error; asked again, it gives the same bytes."""
+    datasets = pytest.importorskip("datasets")
+    source = datasets.Dataset(people).with_format("arrow")
+    flag = tmp_path / "died"
+
+    def dies_once(batch: pa.Table) -> pa.Table:
+        if "p300" in batch["id"].to_pylist() and not flag.exists():
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return stage(batch)
+
+    options = {"batched": True, "batch_size": 100, "num_proc": 2, "load_from_cache_file": False}
+    options |= {"remove_columns": source.column_names, "new_fingerprint": "released"}
+    with pytest.raises(RuntimeError, match="died"):
+        source.map(dies_once, **options)
+    assert by_id(source.map(dies_once, **options).data.table) == expected
 
 
 @pytest.mark.system

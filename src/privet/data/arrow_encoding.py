@@ -21,6 +21,9 @@ from privet.data.dataset import Array
 from privet.data.schema import Column, SignalSchema, TableSchema
 from privet.data.vector_columns import depth, read_numbers
 
+# Numbers that are standardised at once.
+PIECE = 1 << 16
+
 
 def encode_batch(schema: TableSchema, part: Any) -> Array:
     """The rows of a record batch or a table that has all of the schema's columns."""
@@ -77,11 +80,21 @@ def encode_lists(schema: TableSchema, cells: Any, wrong: str) -> Array | None:
     order = [places[column.name] for column in schema.columns]
     chosen = numbers.reshape(-1, size)
     chosen = chosen if order == list(range(size)) else chosen[:, order]
+    return standardised(schema, chosen)
+
+
+def standardised(schema: TableSchema, numbers: Array) -> Array:
+    """Rows of numbers, one for each of the schema's columns, as `Column.encode` makes them column
+    by column. A piece at a time, so that numbers of twice the size stay in a processor's cache."""
     mean = np.array([column.mean for column in schema.columns])
     std = np.array([column.std for column in schema.columns])
-    values = chosen - mean
-    values /= std
-    return _finite(values).astype(np.float32)
+    x = numbers_of_arrow(*numbers.shape)
+    step = max(1, PIECE // max(1, numbers.shape[1]))
+    for at in range(0, len(x), step):
+        values = numbers[at : at + step] - mean
+        values /= std
+        x[at : at + step] = _finite(values)
+    return x
 
 
 def encode_windows(schema: SignalSchema, cells: Any, wrong: str) -> Array | None:

@@ -131,6 +131,12 @@ def encoded_rows(
     return schema.beside(x, frame, where), frame[list(keep)]
 
 
+def encoded_table(schema: Schema, part: Any, column: str | None, where: str) -> Array:
+    """Records of an Arrow table alone. A frame of nothing would take as long as small graphs do."""
+    x = None if _known(schema) else _from_arrow(schema, part, column, where)
+    return encoded_rows(schema, part, (), column, where)[0] if x is None else x
+
+
 def _from_arrow(schema: Schema, part: Any, column: str | None, where: str) -> Array | None:
     """Records of a batch or a table without a frame of them; None where one is needed."""
     plain, names = schema.plain, set(part.schema.names)

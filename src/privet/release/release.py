@@ -30,7 +30,7 @@ from privet.data.schema import Inputs, Schema, schema_from_json
 from privet.nets import registry as nets
 from privet.nets.device import pick, place
 from privet.release.noise import Noise
-from privet.release.runtime import FILES, VERSION, read_card, read_part
+from privet.release.runtime import FILES, VERSION, read_card, read_part, run_rows
 
 nets.NETWORKS.register("int8", "privet.release.quantised:int8_network")
 
@@ -97,11 +97,15 @@ class Release:
         return self.module(x, noise)  # type: ignore[no-any-return]
 
     def __call__(
-        self, x: Array | Tensor | Inputs, seed: int | None = None, batch: int = 256
+        self,
+        x: Array | Tensor | Inputs,
+        seed: int | None = None,
+        batch: int = 256,
+        run: Any = None,
     ) -> Array:
         """Release encoded records. `seed` makes the noise repeatable; leave it out when the result
-        leaves the house."""
-        return np.concatenate(list(self.stream(x, seed, batch)))
+        leaves the house. `run` as in `stream`."""
+        return np.concatenate(list(self.stream(x, seed, batch, run)))
 
     def transform(self, records: Any, seed: int | None = None) -> pd.DataFrame:
         """What leaves of rows in memory, as a frame with the same index and columns z0, z1, ...
@@ -125,29 +129,35 @@ class Release:
         return pd.DataFrame(z, index=index, columns=[f"z{i}" for i in range(z.shape[1])])
 
     def stream(
-        self, x: Array | Tensor | Inputs, seed: int | None = None, batch: int = 256
+        self,
+        x: Array | Tensor | Inputs,
+        seed: int | None = None,
+        batch: int = 256,
+        run: Any = None,
     ) -> Iterator[Array]:
-        """The same, batch by batch."""
+        """The same, batch by batch. `run` is a session of the release's graph, which then does the
+        work instead of torch."""
         device = next((t.device for t in self.module.state_dict().values()), torch.device("cpu"))
         with torch.inference_mode():
             for start in range(0, len(x), batch):
-                rows = np.asarray(x[start : start + batch])
-                noise = None
-                if self.noise is not None:
-                    mixed = (
-                        None
-                        if seed is None
-                        else int(np.random.SeedSequence([seed, start]).generate_state(1)[0])
-                    )
-                    noise = torch.from_numpy(
-                        self.noise.draw(len(rows), rows.shape[1] if rows.ndim > 1 else 0, mixed)
-                    ).to(device)
-                yield (
-                    self.forward(torch.from_numpy(np.ascontiguousarray(rows)).to(device), noise)
-                    .float()
-                    .cpu()
-                    .numpy()
-                )
+                rows = np.ascontiguousarray(x[start : start + batch])
+                noise = self._unit_noise(rows, seed, start)
+                if run is not None:
+                    inputs = {"x": rows} if noise is None else {"x": rows, "noise": noise}
+                    yield run_rows(run, "z", inputs)
+                    continue
+                unit = None if noise is None else torch.from_numpy(noise).to(device)
+                z = self.forward(torch.from_numpy(rows).to(device), unit)
+                yield z.float().cpu().numpy()
+
+    def _unit_noise(self, rows: Array, seed: int | None, start: int) -> Array | None:
+        """Noise of a batch, the first of whose records is number `start` of all."""
+        if self.noise is None:
+            return None
+        mixed = seed
+        if seed is not None:
+            mixed = int(np.random.SeedSequence([seed, start]).generate_state(1)[0])
+        return self.noise.draw(len(rows), rows.shape[1] if rows.ndim > 1 else 0, mixed)
 
     def save(self, folder: str | Path, graph: bytes | None = None) -> None:
         """Write a release folder; `graph` is the release's graph where it was exported already."""

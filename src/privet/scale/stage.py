@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from pickle import PickleBuffer
 from threading import Lock
 from typing import Any
 
@@ -26,7 +27,7 @@ from privet.core.settings import names
 from privet.data.arrow_encoding import numbers_of_arrow
 from privet.data.dataset import Array
 from privet.data.spaces import check_space, space_in
-from privet.data.stream import encoded_rows, record_field
+from privet.data.stream import encoded_table, record_field
 from privet.release.apply import at_once, check_kept, released_column
 from privet.release.kept_columns import check_judged
 from privet.release.keyed_noise import KeyedNoise
@@ -36,6 +37,7 @@ from privet.release.runtime import Runnable, read_card, read_graph, session
 
 # Releases that a process keeps loaded.
 LOADED = 4
+PROTOCOL_OF_BUFFERS = 5
 
 
 class Stage:
@@ -128,7 +130,7 @@ class Stage:
         space = getattr(release.schema.plain, "space", None)
         check_space(space, space_in(records.schema.metadata), "The table")
         column = self.column or record_field(release.schema, records.schema, self._beside)
-        x, _ = encoded_rows(release.schema, records, (), column, "The table")
+        x = encoded_table(release.schema, records, column, "The table")
         ids = self._ids(records, release)
         kept = records.select(list(self.keep))
         return kept.append_column("z", self._released(release, run, x, ids))
@@ -154,9 +156,12 @@ class Stage:
             self._model = Runnable.from_card(self.card), run
         return self._model
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What travels to a worker: all but the loaded model."""
-        return {**self.__dict__, "_model": None}
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """What travels to a worker: all but the loaded model. The graph as a buffer, where pickle
+        has them, so that an engine that shares memory does not copy it for every task."""
+        buffers = int(protocol) >= PROTOCOL_OF_BUFFERS
+        graph = PickleBuffer(self.graph) if buffers else bytes(self.graph)
+        return _arrived, (type(self), {**self.__dict__, "graph": graph, "_model": None})
 
     @property
     def _beside(self) -> tuple[str, ...]:
@@ -226,6 +231,12 @@ class Stage:
         )
 
 
+def _arrived(kind: type[Stage], state: dict[str, Any]) -> Stage:
+    stage = kind.__new__(kind)
+    stage.__dict__.update(state)
+    return stage
+
+
 _SESSIONS: dict[tuple[str, int], Any] = {}
 _LOADING = Lock()
 
@@ -234,7 +245,7 @@ def _session(digest: str, graph: bytes, threads: int) -> Any:
     """The model, loaded once in a process, also where an engine runs the stage in several threads.
     The digest stands for the graph, which may be large."""
     with _LOADING:
-        made = _SESSIONS.pop((digest, threads), None) or session(graph, threads)
+        made = _SESSIONS.pop((digest, threads), None) or session(bytes(graph), threads)
         _SESSIONS[digest, threads] = made
         if len(_SESSIONS) > LOADED:
             del _SESSIONS[next(iter(_SESSIONS))]
