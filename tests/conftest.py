@@ -45,8 +45,9 @@ def _one_thread() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _exported_once() -> Iterator[None]:
-    """Exporting graphs took more time than anything else in tests (exported_once.py)."""
+def _exported_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Exporting graphs took more time than anything else in tests (exported_once.py). All processes
+    of one run of pytest share them."""
     try:
         import torch.onnx
     except ImportError:
@@ -54,8 +55,10 @@ def _exported_once() -> Iterator[None]:
         return
     import exported_once
 
+    room = tmp_path_factory.getbasetemp()
+    folder = (room.parent if "PYTEST_XDIST_WORKER" in os.environ else room) / "exports"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.onnx, "export", exported_once.remembering(torch.onnx.export))
+        patch.setattr(torch.onnx, "export", exported_once.remembering(torch.onnx.export, folder))
         exported_once.one_table_of_operators(patch)
         yield
 

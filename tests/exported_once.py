@@ -10,16 +10,21 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
+import os
 import types
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import torch
 from torch import Tensor, nn
+
+rename = os.replace  # tests put others in its place
 
 PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device)
 
@@ -83,12 +88,27 @@ def _content(value: object) -> bytes:
 
 
 def _add_function(update: Callable[[bytes], None], function: types.FunctionType) -> None:
-    """A function by its code; one that sees its surroundings could be anything."""
+    """A function by its code and the constants and functions of its module that it names; one that
+    sees the variables of another function could be anything."""
     closed = {*function.__code__.co_freevars} - {"__class__"}
     if closed or function.__name__ == "<lambda>":
         raise CannotTell(function)
-    update(f"{function.__module__}.{function.__qualname__} ".encode() + function.__code__.co_code)
-    update(repr(function.__code__.co_names).encode())
+    update(f"{function.__module__}.{function.__qualname__} ".encode())
+    for code in _codes(function.__code__):
+        constants = [one for one in code.co_consts if not isinstance(one, types.CodeType)]
+        update(code.co_code + repr((constants, code.co_names)).encode())
+        for name in code.co_names:
+            named = function.__globals__.get(name)
+            if isinstance(named, types.FunctionType | type):
+                update(f"{name} is {named.__module__}.{named.__qualname__} ".encode())
+            elif type(named) in PLAIN:
+                update(f"{name} is {named!r} ".encode())
+
+
+def _codes(code: types.CodeType) -> list[types.CodeType]:
+    """Of a function and of what is defined in it."""
+    inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
+    return [code, *(found for one in inner for found in _codes(one))]
 
 
 def _add_module(update: Callable[[bytes], None], module: nn.Module, inside: list[int]) -> None:
@@ -108,10 +128,9 @@ def _add_module(update: Callable[[bytes], None], module: nn.Module, inside: list
         _add(update, content, inside)
 
 
-def remembering(export: Callable[..., Any]) -> Callable[..., Any]:
-    """`export`, which gives the program it gave before for the same network, example and
-    options; one that writes a file is left alone."""
-    programs: dict[str, Any] = {}
+def remembering(export: Callable[..., Any], folder: Path) -> Callable[..., Any]:
+    """`export`, which gives the graph it gave before for the same network, example and options; one
+    that writes a file is left alone. Processes that name the same folder share what is in it."""
 
     @functools.wraps(export)
     def exported(model: Any, args: Any = (), f: Any = None, **options: Any) -> Any:
@@ -119,14 +138,18 @@ def remembering(export: Callable[..., Any]) -> Callable[..., Any]:
             if f is not None or not isinstance(model, nn.Module):
                 raise CannotTell(f)
             plain = {name: repr(value) for name, value in options.items()}
-            key = key_of(model, args, plain)
+            path = folder / f"{key_of(model, args, plain)}.onnx"
         except CannotTell:
             return export(model, args, f, **options)
-        if key not in programs:
-            programs[key] = types.SimpleNamespace(
-                model_proto=export(model, args, f, **options).model_proto
-            )
-        return programs[key]
+        if not path.exists():
+            program = export(model, args, f, **options)
+            with suppress(OSError):  # a test about a full disk may be under way
+                folder.mkdir(parents=True, exist_ok=True)
+                temporary = folder / f"{path.name}.{os.getpid()}"
+                temporary.write_bytes(program.model_proto.SerializeToString())
+                rename(temporary, path)
+            return program
+        return types.SimpleNamespace(model_proto=onnx.load_model_from_string(path.read_bytes()))
 
     return exported
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import copy
+import sys
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
+import onnx
 import pytest
 import torch
+from onnx import helper
 from torch import Tensor, nn
 
 from exported_once import CannotTell, key_of, remembering
@@ -29,8 +33,21 @@ class Other(Net):
         return self.line(x)
 
 
+POWER = 2.0
+
+
+def bend(x: Tensor) -> Tensor:
+    return x**POWER
+
+
 class Patched(Net):
-    pass
+    def forward(self, x: Tensor) -> Tensor:
+        return sum(bend(POWER * part) for part in (x, x))
+
+
+def seeded(kind: type[nn.Module]) -> nn.Module:
+    torch.manual_seed(0)
+    return kind()
 
 
 def test_every_difference_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,9 +80,16 @@ def test_every_difference_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> No
     assert key_of(copy.deepcopy(net)) == keys[0]
     x = torch.zeros(2, 3)
     assert len({key_of(x), key_of(x[:1]), key_of(x + 1), key_of(x.long()), key_of((x, x))}) == 5
-    plain = key_of(Patched())
-    monkeypatch.setattr(Patched, "forward", Other.forward)
-    assert key_of(Patched()) != plain
+    plain = key_of(seeded(Patched))
+    for owner, name, other in (
+        (sys.modules[__name__], "POWER", 3.0),
+        (sys.modules[__name__], "bend", Other.forward),
+        (Patched, "forward", Other.forward),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, other)
+            assert key_of(seeded(Patched)) != plain, name
+    assert key_of(seeded(Patched)) == plain
 
 
 def test_what_cannot_be_told_apart_has_no_key() -> None:
@@ -79,18 +103,25 @@ def test_what_cannot_be_told_apart_has_no_key() -> None:
             key_of(net)
 
 
-def test_one_network_is_exported_once() -> None:
+def test_one_network_is_exported_once(tmp_path: Path) -> None:
     asked: list[nn.Module] = []
 
     def export(model: nn.Module, args: object, f: object = None, **options: object) -> object:
         asked.append(model)
-        return SimpleNamespace(model_proto=len(asked))
+        graph = helper.make_graph([], f"graph {len(asked)}", [], [])
+        return SimpleNamespace(model_proto=helper.make_model(graph))
 
-    once, net, x = remembering(export), Net(), (torch.zeros(2, 3),)
-    first = once(net, x, names=["x"]).model_proto
-    assert once(copy.deepcopy(net), x, names=["x"]).model_proto == first == 1
-    assert once(net, x, names=["y"]).model_proto == 2
-    assert once(net, (torch.zeros(3, 3),), names=["x"]).model_proto == 3
+    def graph(*given: object, **options: object) -> str:
+        return once(*given, **options).model_proto.graph.name
+
+    net, x, once = Net(), (torch.zeros(2, 3),), remembering(export, tmp_path / "exports")
+    for _ in range(2):
+        assert graph(net, x, names=["x"]) == "graph 1"
+        assert graph(copy.deepcopy(net), x, names=["x"]) == "graph 1"
+        assert graph(net, x, names=["y"]) == "graph 2"
+        assert graph(net, (torch.zeros(3, 3),), names=["x"]) == "graph 3"
+        once = remembering(export, tmp_path / "exports")  # as in another process
+    assert len(asked) == 3
     once(net, x, "file.onnx", names=["x"])
     once(net, x, "file.onnx", names=["x"])
     assert len(asked) == 5
@@ -104,4 +135,6 @@ def test_an_export_gives_the_same_bytes_twice() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         graphs = [export(net, x, dynamo=True, verbose=False).model_proto for _ in range(2)]
-    assert graphs[0].SerializeToString() == graphs[1].SerializeToString()
+    contents = [graph.SerializeToString() for graph in graphs]
+    assert contents[0] == contents[1]
+    assert onnx.load_model_from_string(contents[0]).SerializeToString() == contents[0]
