@@ -44,6 +44,25 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _exported_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Exporting graphs took more time than anything else in tests (exported_once.py). All processes
+    of one run of pytest share them."""
+    try:
+        import torch.onnx
+    except ImportError:
+        yield
+        return
+    import exported_once
+
+    room = tmp_path_factory.getbasetemp()
+    folder = (room.parent if "PYTEST_XDIST_WORKER" in os.environ else room) / "exports"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.onnx, "export", exported_once.remembering(torch.onnx.export, folder))
+        exported_once.one_table_of_operators(patch)
+        yield
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Tests that share something costly, a module's fixture or one learned release, go to the same

@@ -22,7 +22,7 @@ DEPLOY = Path(__file__).parents[1] / "deploy"
 @pytest.fixture(scope="module")
 def options() -> str:
     words = [sys.executable, "-m", "privet", "serve", "--help"]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, check=True).stdout
+    return subprocess.run(words, capture_output=True, text=True, timeout=6000, check=True).stdout
 
 
 def _metrics() -> set[str]:
@@ -91,6 +91,6 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     file = tmp_path / "privet.service"
     file.write_text(unit.replace("/opt/privet/bin/privet", str(program)))
     words = [analyse, "verify", "--man=no", str(file)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600)
     ours = [line for line in done.stderr.splitlines() if "privet.service" in line]
     assert [line for line in ours if "Unknown" in line or "Failed to parse" in line] == []

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from privet.adversaries.linear import Logistic
+from privet.auditing.batteries import BATTERIES, Battery
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -30,6 +33,14 @@ def test_a_drawn_table_is_one_that_can_be_read(tmp_path: Path) -> None:
     assert len((tmp_path / "people.csv").read_text().splitlines()) == 51
 
 
+@pytest.fixture
+def one_attacker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For scripts that audit on the way to something else: the battery is of one model."""
+    brief = Battery((Logistic(strengths=(0.1,)),), reread=False, name="quick")
+    monkeypatch.setitem(BATTERIES, "quick", brief)
+
+
+@pytest.mark.usefixtures("one_attacker")
 def test_a_recipient_learns_from_a_shared_table(tmp_path: Path) -> None:
     # Always the commoner income is right for 58 in 100.
     assert main_of("share_a_table")(tmp_path, people=3000, epochs=15) > 0.64
@@ -41,6 +52,7 @@ def test_a_spread_is_found_in_their_vectors(tmp_path: Path) -> None:
     assert (tmp_path / "audit" / "report.html").exists()
 
 
+@pytest.mark.usefixtures("one_attacker")
 def test_a_gate_tells_little_noise_from_much() -> None:
     gate = main_of("gate")
     assert not gate(people=1200, sigma=0.01)

@@ -103,7 +103,7 @@ def test_pre_commit_runs_the_hook(
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == code and word in done.stdout, done.stdout + done.stderr
 
@@ -136,7 +136,7 @@ def test_the_action_installs_what_it_is_told(tmp_path: Path) -> None:
         env={**os.environ, **given},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0 and (tmp_path / "there/tiny.py").exists(), done.stderr
 
@@ -158,7 +158,7 @@ def test_the_step_of_a_workflow(audit: Path, tmp_path: Path, limits: str, code: 
         env={**os.environ, **given, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == code, done.stderr
     assert "uid=" not in done.stdout + done.stderr

@@ -7,16 +7,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import privet
 from privet.adversaries.linear import Logistic
+from privet.cli import main as cli
 from privet.commands.audit import audit
 from privet.commands.certify import certify
 from privet.commands.json_log import JsonLog, read_events
@@ -77,25 +78,40 @@ def test_lines_tell_the_run(calm: Path) -> None:
     assert len({event["run"] for event in (first, *rounds, last)}) == 1
 
 
+KILLED = """
+import os, signal
+from privet.cli.main import app
+from privet.commands.json_log import JsonLog
+
+left, write = 13, JsonLog.round
+
+def write_and_die(*given):
+    global left
+    write(*given)
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+JsonLog.round = write_and_die
+app()
+"""
+"""The command line, killed without warning once it has logged so many rounds."""
+
+
 def test_kill_9_loses_no_round_and_doubles_none(calm: Path, rows: Path, tmp_path: Path) -> None:
     out, log = tmp_path / "r", tmp_path / "log.jsonl"
     words = ["learn", "hedge", "--data", str(rows), "--private", "u", "--device", "cpu"]
     words += ["--utility", "y", "--out", str(out), "--log", str(log), "--checkpoint-rounds", "7"]
     words += [word for setting in SETTINGS for word in ("--set", setting)]
-    command = [sys.executable, "-m", "privet", *words]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    until = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < until:
-        if log.exists() and len(rounds_of(log)) > 12:
-            process.send_signal(signal.SIGKILL)
-            break
-        time.sleep(0.005)
-    process.wait()
+    command = [sys.executable, "-c", KILLED, *words]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert len(rounds_of(log)) == 13
     assert (out / "checkpoint.safetensors").exists() and not (out / "card.json").exists()
     with log.open("a") as file:
         file.write('{"time": "2026-')  # a line that was cut off
-    done = subprocess.run([*command, "--resume"], capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(cli.app, [*words, "--resume"])
+    assert done.exit_code == 0, done.output
     assert rounds_of(log) == rounds_of(calm / "log.jsonl")
     figures = [
         [e["figures"] for e in read_events(path) if e["event"] == "round"]

@@ -14,7 +14,7 @@ import torch
 from privet import METHODS, Run, learn
 from privet.adversaries.linear import Logistic
 from privet.auditing import dial_search
-from privet.auditing.batteries import Battery
+from privet.auditing.batteries import BATTERIES, Battery
 from privet.auditing.dial_search import DialSearch, Trial, beyond, next_place, value_at
 from privet.auditing.panel import Panel, PanelReading
 from privet.core.errors import PrivetError
@@ -169,8 +169,12 @@ def test_a_target_at_chance_is_refused(rows: Dataset, tmp_path: Path, target: fl
 
 
 def test_learn_searches_and_leaves_the_release_alone(
-    rows: Dataset, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    rows: Dataset,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setitem(BATTERIES, "quick", replace(ONE, name="quick"))
     out = tmp_path / "r"
     settings = [f"{key}={value}" for key, value in QUICK.items()]
     learn(

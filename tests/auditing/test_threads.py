@@ -55,11 +55,11 @@ def test_the_second_lane_works_meanwhile(threads):
 
     def first() -> None:
         here.set()
-        assert there.wait(20)
+        assert there.wait(600)
 
     def second() -> None:
         there.set()
-        assert here.wait(20)
+        assert here.wait(600)
 
     run_in_two_threads([first], [second])
 

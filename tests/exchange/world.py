@@ -229,7 +229,7 @@ class Server:
                 break
             with (
                 contextlib.suppress(urllib.error.URLError, OSError),
-                urllib.request.urlopen(f"{self.url}/healthz", timeout=5),
+                urllib.request.urlopen(f"{self.url}/healthz", timeout=60),
             ):
                 return self
             time.sleep(0.05)
@@ -238,7 +238,7 @@ class Server:
     def stop(self, how: int = signal.SIGTERM) -> int:
         assert self.process is not None
         self.process.send_signal(how)
-        return self.process.wait(60)
+        return self.process.wait(600)
 
 
 @dataclass

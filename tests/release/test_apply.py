@@ -293,7 +293,9 @@ def test_releasing_does_not_load_pytorch(table, tmp_path):
         " sys.argv[3]); sys.exit('torch' in sys.modules)"
     )
     subprocess.run(
-        [sys.executable, "-c", code, folder, path, tmp_path / "out.parquet"], check=True, timeout=60
+        [sys.executable, "-c", code, folder, path, tmp_path / "out.parquet"],
+        check=True,
+        timeout=600,
     )
 
 
@@ -431,7 +433,9 @@ def test_killed_in_the_middle_it_leaves_no_half_file(table, tmp_path):
         "apply(sys.argv[1], [sys.argv[2]], sys.argv[3], ['name'], progress=False)\n"
     )
     out = tmp_path / "out.parquet"
-    ended = subprocess.run([sys.executable, "-c", code, folder, path, out], timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", code, folder, path, out], timeout=600, check=False
+    )
     assert ended.returncode == -9
     assert not out.exists() and not list(tmp_path.glob("[!.]*"))
     apply_files(folder, [path], out, ["name"], progress=False)

@@ -137,7 +137,7 @@ console.log(JSON.stringify(asked.map(([card, x]) => [features(x, card.input)[0],
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
     )
     said = json.loads(ran.stdout)
     for (rows, text), (theirs, sentence) in zip(wanted, said, strict=True):

@@ -85,7 +85,7 @@ console.log(JSON.stringify(said));
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=600,
     )
     return dict(zip(contents, json.loads(ran.stdout), strict=True))
 

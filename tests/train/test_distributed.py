@@ -68,7 +68,7 @@ def together(tmp_path_factory: pytest.TempPathFactory, records: Path) -> Path:
             [*run, *words], env=_environment(), stdout=said, stderr=wrong, start_new_session=True
         )
         try:
-            code = started.wait(240)
+            code = started.wait(600)
         finally:
             with suppress(ProcessLookupError):  # whoever still waits for another
                 os.killpg(started.pid, signal.SIGKILL)

@@ -4,11 +4,9 @@ only their own parameters."""
 from __future__ import annotations
 
 import importlib.util
-import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +16,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import nn
+from typer.testing import CliRunner
 
+from privet.cli import main as cli
 from privet.core.errors import PrivetError
 from privet.data.schema import Inputs
 from privet.methods.tiprdc import TIPRDC, TIPRDCNetworks, jensen_shannon
@@ -448,66 +448,43 @@ def test_a_checkpoint_of_other_work_is_refused(tmp_path):
         )
 
 
+KILLED = """
+import os, signal, sys
+from privet.cli.main import app
+from privet.train import checkpoint
+
+left, write = int(sys.argv.pop(1)), checkpoint._write
+
+def write_and_die(*given):
+    global left
+    write(*given)
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+checkpoint._write = write_and_die
+app()
+"""
+"""The command line, killed without warning once it has written so many checkpoints."""
+
+
 def test_kill_9_and_resume_give_the_same_bytes(tmp_path):
-    """Really killed, at several points, and gone on with: the weights are those of a run nobody
+    """Really killed, in either phase, and gone on with: the weights are those of a run nobody
     disturbed."""
-    words = [
-        "--data",
-        "portraits:400",
-        "--private",
-        "beard",
-        "--set",
-        "width=0.05",
-        "--set",
-        "warmup=1",
-        "--set",
-        "epochs=4",
-        "--set",
-        "batch=16",
-    ]
-    words += ["--checkpoint-rounds", "2"]
-
-    def learn(out: Path, *more: str) -> subprocess.Popen:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        command = [
-            sys.executable,
-            "-m",
-            "privet",
-            "learn",
-            "tiprdc",
-            *words,
-            "--out",
-            str(out),
-            *more,
-        ]
-        return subprocess.Popen(
-            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
-
-    calm = learn(tmp_path / "calm")
-    killed = 0
-    for more in ((), ("--resume",), ("--resume",)):
-        process, mark, began = (
-            learn(tmp_path / "rough", *more),
-            tmp_path / "rough" / "checkpoint.safetensors",
-            time.monotonic(),
-        )
-        before = mark.stat().st_mtime_ns if mark.exists() else 0
-        while (
-            process.poll() is None
-            and time.monotonic() - began < 120
-            and (not mark.exists() or mark.stat().st_mtime_ns == before)
-        ):
-            time.sleep(0.002)
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            killed += 1
-        process.communicate()
+    words = ["learn", "tiprdc", "--data", "portraits:400", "--private", "beard"]
+    words += ["--device", "cpu", "--checkpoint-rounds", "2"]
+    for setting in ("width=0.05", "warmup=1", "epochs=2", "batch=16"):
+        words += ["--set", setting]
+    rough, mark = ["--out", str(tmp_path / "rough")], tmp_path / "rough" / checkpoint.CHECKPOINT
+    for phase, (written, *more) in enumerate(((2,), (9, "--resume"))):
+        command = [sys.executable, "-c", KILLED, str(written), *words, *rough, *more]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        assert checkpoint.load(mark)[1]["phase"] == phase
         assert not (tmp_path / "rough" / "card.json").exists()
-    last = learn(tmp_path / "rough", "--resume")
-    assert last.wait(240) == 0, last.stderr.read()
-    assert calm.wait(240) == 0, calm.stderr.read()
-    assert killed == 3
+    for more in ([*rough, "--resume"], ["--out", str(tmp_path / "calm")]):
+        said = CliRunner().invoke(cli.app, [*words, *more])
+        assert said.exit_code == 0, said.output
     calm_weights, rough_weights = (
         load_file(tmp_path / name / "weights.safetensors") for name in ("calm", "rough")
     )

@@ -32,11 +32,11 @@ READ_BACK = ("_local_scalar_dense", "nonzero", "masked_select", "_unique2", "lif
 """Operations that wait for the device, or bring numbers to it from outside."""
 
 LONGER: dict[str, dict[str, Any]] = {
-    "hedge": {"epochs": 10},
-    "codebook": {"epochs": 10},
+    "hedge": {"epochs": 5},
+    "codebook": {"epochs": 5},
     "tiprdc": {"batch": 16, "warmup": 2, "epochs": 2},
     "confusion": {"batch": 16, "warmup": 2, "epochs": 2, "restart": 3},
-    "veil": {"batch": 16, "lessons": 6, "epochs": 6, "restart": 3, "view": 0.5},
+    "veil": {"batch": 16, "lessons": 3, "epochs": 3, "restart": 3, "view": 0.5},
     "encoder": {"batch": 16, "epochs": 2},
     "cloak": {
         "batch": 16,
@@ -55,7 +55,7 @@ LONGER: dict[str, dict[str, Any]] = {
         "adversarial": True,
         "stochastic": True,
     },
-    "gap": {"batch": 16, "pre_d": 6, "pre_g": 6, "rounds": 10},
+    "gap": {"batch": 16, "pre_d": 6, "pre_g": 6, "rounds": 6},
     "hybrid": {"batch": 16, "epochs": 2},
 }
 """Per method that plays games, settings with enough moves, so that the time goes on after the
