@@ -3,7 +3,7 @@
     python benchmarks/sources.py --folder DIR --plan benchmarks/sources_parts/plan.json \\
         --out out/rows.jsonl --releases releases --workers 5 --seconds 480
     python benchmarks/sources.py --small --out out/rows.jsonl    # portraits, on a CPU, to try it
-    python benchmarks/sources.py --record ROWS...                # results files from finished rows
+    python benchmarks/sources.py --record rows.jsonl --machine WORDS --commit C    # results files
 
 A plan is a list of questions: a `kind` (gap, collaborative, tiprdc), `data` (a file in DIR, or a
 source), `size` of its pictures, `private`, `tasks`, settings that `rows` have in common, and `rows`,
@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.multiprocessing as processes
-from sources_parts import collaborative_rows, gap_rows, readers, tiprdc_rows
+from sources_parts import collaborative_rows, gap_rows, readers, record, tiprdc_rows
 from sources_parts.learned import Bench, Draws, Learned, distortion
 from sources_parts.pictures import SHOWN, sheet
 
@@ -129,9 +129,7 @@ class Worker:
             drawn = drawn.float().round().clamp(0, 255).byte()
             figures |= made
         np.save(self.args.releases / f"{slug(self.plan, job)}.npy", drawn.cpu().numpy())
-        figures |= readers.asked(
-            bench, learned, self.args.reading, 0.05 if self.args.small else 0.5
-        )
+        figures |= readers.asked(bench, learned, self.args.reading, self.args.reader)
         seconds = time.monotonic() - begin
         n = {part: len(bench.raw[part]) for part in bench.raw}
         return {**figures, "n": n, "learning": learning, "seconds": seconds}
@@ -249,17 +247,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--folder", type=Path, default=Path())
     parser.add_argument("--plan", type=Path, default=HERE / "sources_parts/plan.json")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("out/sources/rows.jsonl"))
+    parser.add_argument("--record", type=Path, nargs="+", help="finished rows to make results of")
+    parser.add_argument("--machine", help="of finished rows, such as: one NVIDIA H200")
+    parser.add_argument("--commit", help="that finished rows were made with")
     parser.add_argument("--releases", type=Path, default=Path("out/sources-releases"))
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--reading", type=int, default=25, help="epochs of every reader")
+    parser.add_argument("--reader", type=float, default=0.5, help="width of every reader")
     parser.add_argument("--seconds", type=float, default=1e9, help="start no row after these")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--small", action="store_true", help="the plan on a few drawn portraits")
     args = parser.parse_args()
+    if args.record:
+        record.record(args.record, HERE / "results", args.machine, args.commit)
+        return
     begin = time.time()
     plan = json.loads(args.plan.read_text())
-    plan, args.reading = (small(plan), 1) if args.small else (plan, args.reading)
+    if args.small:
+        plan, args.reading, args.reader = small(plan), 1, 0.05
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.releases.mkdir(parents=True, exist_ok=True)
     done = set()
