@@ -28,9 +28,12 @@ def asked(bench: Bench, learned: Learned, epochs: int, width: float = 0.5) -> di
     sizes = {name: bench.data.attribute(name).classes for name in bench.truth}
     private = {name: sizes[name] for name in bench.private}
     tasks = {name: sizes[name] for name in bench.tasks}
+    plain = _table_1(learned, width)
+    # As the sources do: from the records that the release learned from.
+    from_fit = network(draws, bench, private, epochs, plain, "fit")
     seen: dict[str, dict[str, Scores]] = {
         "resnet": network(draws, bench, private, epochs, _resnet(learned, width)),
-        "table 1": network(draws, bench, private, epochs, _table_1(learned, width)),
+        "table 1": network(draws, bench, private, epochs, plain),
     }
     members = perceptrons(_pooled(draws), bench.truth, private, epochs)
     for place in range(len(next(iter(members.values())))):
@@ -38,7 +41,10 @@ def asked(bench: Bench, learned: Learned, epochs: int, width: float = 0.5) -> di
     on_tasks = network(draws, bench, tasks, epochs, _resnet(learned, width)) if tasks else {}
     return {
         "private": {
-            name: _attacked(bench, name, {key: some[name] for key, some in seen.items()})
+            name: {
+                **_attacked(bench, name, {key: some[name] for key, some in seen.items()}),
+                "from fit": _figure(bench, name, from_fit[name]),
+            }
             for name in private
         },
         "tasks": {name: _figure(bench, name, scores) for name, scores in on_tasks.items()},
@@ -65,13 +71,15 @@ def network(
     classes: Mapping[str, int],
     epochs: int,
     build: Callable[[int], nn.Module],
+    part: str = "attack",
     size: int = 256,
 ) -> dict[str, Scores]:
-    """A new network with a head for each label; of its states the best on *select*."""
+    """A new network with a head for each label, taught on a part; of its states the best on
+    *select*."""
     names, sizes, truth = list(classes), list(classes.values()), bench.truth
     net = build(sum(sizes)).to(bench.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimiser = torch.optim.AdamW(net.parameters(), lr=1.5e-3, weight_decay=2e-2)
-    count = len(bench.raw["attack"])
+    count = len(bench.raw[part])
     size = min(size, count)
     steps, best = epochs * max(1, count // size), dict[str, tuple[float, Scores]]()
     for step in range(steps):
@@ -80,9 +88,9 @@ def network(
         optimiser.param_groups[0]["lr"] = 1.5e-3 * rate
         index = torch.randint(0, count, (size,), device=bench.device)
         with precision(bench.device):
-            scores = net.train()(draws("attack", index)).split(sizes, 1)
+            scores = net.train()(draws(part, index)).split(sizes, 1)
             losses = [
-                F.cross_entropy(s.float(), truth[n]["attack"][index], ignore_index=-1)
+                F.cross_entropy(s.float(), truth[n][part][index], ignore_index=-1)
                 for n, s in zip(names, scores, strict=True)
             ]
             loss = torch.stack(losses).sum()
