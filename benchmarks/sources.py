@@ -253,7 +253,7 @@ def main() -> None:
     parser.add_argument("--commit", help="that finished rows were made with")
     parser.add_argument("--releases", type=Path, default=Path("out/sources-releases"))
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--reading", type=int, default=25, help="epochs of every reader")
+    parser.add_argument("--reading", type=int, default=24, help="epochs of every reader")
     parser.add_argument("--reader", type=float, default=0.5, help="width of every reader")
     parser.add_argument("--seconds", type=float, default=1e9, help="start no row after these")
     parser.add_argument("--device", default="auto")

@@ -110,13 +110,21 @@ class Draws:
         self._kept: dict[str, Tensor] = {}
 
     @torch.no_grad()
-    def __call__(self, part: str, index: Tensor | None = None) -> Tensor:
-        x = self.raw[part]
+    def __call__(self, part: str, index: Tensor | None = None, mirrored: bool = False) -> Tensor:
+        x = self.raw[part].flip(3) if mirrored else self.raw[part]
         if self.learned.noisy:
             return self._released(x if index is None else x[index])
-        if part not in self._kept:
-            self._kept[part] = self._released(x)
-        return self._kept[part] if index is None else self._kept[part][index]
+        key = f"{part} {mirrored}"
+        if key not in self._kept:
+            self._kept[key] = self._released(x)
+        return self._kept[key] if index is None else self._kept[key][index]
+
+    def for_learning(self, part: str, index: Tensor) -> Tensor:
+        """Records, or what is released of their mirror images: whoever has the release can make
+        more to learn from."""
+        turned = torch.rand(len(index), device=index.device) < 0.5
+        z = self(part, index)
+        return torch.where(turned.view(-1, *[1] * (z.dim() - 1)), self(part, index, True), z)
 
     def _released(self, x: Tensor) -> Tensor:
         return torch.cat([self.learned.release(some).float() for some in x.split(AT_ONCE)])

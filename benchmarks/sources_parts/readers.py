@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,6 +22,7 @@ from sources_parts.learned import Bench, Draws, Learned
 
 # Sides of the maps that perceptrons see: their first layer would otherwise be most of the work.
 POOLED = 8
+TOP_RATE = 2e-3
 
 
 def asked(bench: Bench, learned: Learned, epochs: int, width: float = 0.5) -> dict[str, Any]:
@@ -29,16 +32,17 @@ def asked(bench: Bench, learned: Learned, epochs: int, width: float = 0.5) -> di
     private = {name: sizes[name] for name in bench.private}
     tasks = {name: sizes[name] for name in bench.tasks}
     plain = _table_1(learned, width)
+    residual = _resnet(learned, width, _raw_start(bench, epochs, width))
     # As the sources do: from the records that the release learned from.
-    from_fit = network(draws, bench, private, epochs, plain, "fit")
+    from_fit = network(draws, bench, private, epochs, plain, "fit")[0]
     seen: dict[str, dict[str, Scores]] = {
-        "resnet": network(draws, bench, private, epochs, _resnet(learned, width)),
-        "table 1": network(draws, bench, private, epochs, plain),
+        "resnet": network(draws, bench, private, epochs, residual)[0],
+        "table 1": network(draws, bench, private, epochs, plain)[0],
     }
-    members = perceptrons(_pooled(draws), bench.truth, private, epochs)
+    members = perceptrons(_pooled(draws), bench.truth, private, max(1, epochs // 2))
     for place in range(len(next(iter(members.values())))):
         seen[f"perceptron {place + 1}"] = {name: members[name][place] for name in private}
-    on_tasks = network(draws, bench, tasks, epochs, _resnet(learned, width)) if tasks else {}
+    on_tasks = network(draws, bench, tasks, epochs, _resnet(learned, width))[0] if tasks else {}
     return {
         "private": {
             name: {
@@ -66,29 +70,29 @@ def _figure(bench: Bench, name: str, scores: Scores) -> dict[str, float]:
 
 
 def network(
-    draws: Callable[[str, Tensor | None], Tensor],
+    draws: Draws,
     bench: Bench,
     classes: Mapping[str, int],
     epochs: int,
     build: Callable[[int], nn.Module],
     part: str = "attack",
-    size: int = 256,
-) -> dict[str, Scores]:
-    """A new network with a head for each label, taught on a part; of its states the best on
-    *select*."""
+    size: int = 512,
+) -> tuple[dict[str, Scores], nn.Module]:
+    """A new network with a head for each label, taught on a part; scores are those of its best
+    state on *select*."""
     names, sizes, truth = list(classes), list(classes.values()), bench.truth
     net = build(sum(sizes)).to(bench.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    optimiser = torch.optim.AdamW(net.parameters(), lr=1.5e-3, weight_decay=2e-2)
+    optimiser = torch.optim.AdamW(net.parameters(), lr=TOP_RATE, weight_decay=2e-2)
     count = len(bench.raw[part])
     size = min(size, count)
     steps, best = epochs * max(1, count // size), dict[str, tuple[float, Scores]]()
     for step in range(steps):
         done = step / steps
         rate = min(done / 0.1, 1.0) * 0.5 * (1 + math.cos(math.pi * done)) + 1e-3
-        optimiser.param_groups[0]["lr"] = 1.5e-3 * rate
+        optimiser.param_groups[0]["lr"] = TOP_RATE * rate
         index = torch.randint(0, count, (size,), device=bench.device)
         with precision(bench.device):
-            scores = net.train()(draws(part, index)).split(sizes, 1)
+            scores = net.train()(draws.for_learning(part, index)).split(sizes, 1)
             losses = [
                 F.cross_entropy(s.float(), truth[n][part][index], ignore_index=-1)
                 for n, s in zip(names, scores, strict=True)
@@ -102,13 +106,45 @@ def network(
                 select = figure(some, truth[name], classes[name]).select
                 if name not in best or select > best[name][0]:
                     best[name] = (select, some)
-    return {name: scores for name, (_, scores) in best.items()}
+    return {name: scores for name, (_, scores) in best.items()}, net
 
 
-def _resnet(learned: Learned, width: float) -> Callable[[int], nn.Module]:
+def _raw_start(bench: Bench, epochs: int, width: float) -> dict[str, Tensor]:
+    """A residual network taught on raw records of *attack*, once for all rows of a question: whoever
+    attacks a release owns those too."""
+    shape = tuple(bench.raw["attack"].shape[1:])
+    key = f"raw-{'-'.join(bench.private)}-{shape[1]}-{width}.pt"
+    with (bench.folder / f"{key}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        path = bench.folder / key
+        if not path.exists():
+            raw = Learned(nn.Identity(), lambda x: x.float() / 127.5 - 1, shape, True, False)
+            classes = {name: bench.data.attribute(name).classes for name in bench.private}
+            build = _resnet(raw, width)
+            net = network(Draws(raw, bench.raw), bench, classes, epochs, build)[1]
+            torch.save(net.state_dict(), path)
+        saved: dict[str, Tensor] = torch.load(path, map_location=bench.device)
+        return saved
+
+
+def _resnet(
+    learned: Learned, width: float, start: dict[str, Tensor] | None = None
+) -> Callable[[int], nn.Module]:
     def build(outputs: int) -> nn.Module:
-        net = ResNet(learned.shape, outputs, width, 0.2)
-        return nn.Sequential(Jitter(2), net) if learned.record else net
+        parts = OrderedDict[str, nn.Module](
+            front=Jitter(2) if learned.record else nn.Identity(),
+            standard=nn.BatchNorm2d(learned.shape[0], affine=False),
+            net=ResNet(learned.shape, outputs, width, 0.2),
+        )
+        net = nn.Sequential(parts)
+        own = net.state_dict()
+        fits = {
+            key: value.to(own[key].device)
+            for key, value in (start or {}).items()
+            if key.startswith(("net.body", "net.head")) and own[key].shape == value.shape
+        }
+        net.load_state_dict(own | fits)
+        return net
 
     return build
 
@@ -146,12 +182,12 @@ def rebuilt(bench: Bench, learned: Learned, epochs: int, width: float) -> dict[s
     draws, raw = Draws(learned, bench.raw), bench.raw
     shape = tuple(raw["attack"].shape[1:])
     net = convolutions.Decoder(shape, learned.shape, width).to(bench.device)
-    optimiser = torch.optim.Adam(net.parameters(), lr=2e-3)
+    optimiser = torch.optim.Adam(net.parameters(), lr=3e-3)
     count = len(raw["attack"])
-    size = min(128, count)
+    size = min(256, count)
     steps, best = epochs * max(1, count // size), dict[str, float]()
     for step in range(steps):
-        optimiser.param_groups[0]["lr"] = 2e-3 * 0.5 * (1 + math.cos(math.pi * step / steps))
+        optimiser.param_groups[0]["lr"] = 3e-3 * 0.5 * (1 + math.cos(math.pi * step / steps))
         index = torch.randint(0, count, (size,), device=bench.device)
         with precision(bench.device):
             made = net.train()(draws("attack", index)) / 255
