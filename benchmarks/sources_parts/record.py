@@ -67,7 +67,7 @@ FACES = "celeba64: 20,000 pictures of CelebA at {0} x {0}; fit 6,800 of 1,360 pe
 
 def record(paths: Sequence[Path], folder: Path, machine: str | None, commit: str | None) -> None:
     """One results file for each kind: the latest row of each game and seed that did not fail."""
-    rows = {row["key"]: row for path in paths for row in _lines(path) if "failed" not in row}
+    rows = {_game(row): row for path in paths for row in _lines(path) if "failed" not in row}
     for kind, columns in COLUMNS.items():
         some = [row for row in rows.values() if row["kind"] == kind]
         if not some:
@@ -79,8 +79,11 @@ def record(paths: Sequence[Path], folder: Path, machine: str | None, commit: str
         lines.sort(key=lambda line: json.dumps(ORDER[kind](line), default=str))
         most = max(len(same) for same in games.values())
         for line in lines:
-            if line["seeds"] == most:
-                del line["seeds"]
+            line["runs"] = line.pop("seeds")
+        if most > 1:
+            columns = [*columns, {"key": "runs", "title": "seeds"}]
+        else:
+            lines = [{key: cell for key, cell in line.items() if key != "runs"} for line in lines]
         size = some[0]["question"]["size"]
         study = {
             "title": TITLES[kind],
@@ -90,7 +93,7 @@ def record(paths: Sequence[Path], folder: Path, machine: str | None, commit: str
             ],
             "data": FACES.format(size),
             "n": some[0]["n"]["test"],
-            "seeds": most,
+            "seeds": None if most > 1 else 1,
             "confidence": 0.95,
             "machine": machine,
             "commit": commit,
@@ -101,11 +104,19 @@ def record(paths: Sequence[Path], folder: Path, machine: str | None, commit: str
             "notes": [
                 "An interval has the means of the seeds' own ends, each over the records of test.",
                 "In-game figures are counted on select, n = 2,000, at the likelier value.",
+                "Rows without a figure from fit are of a first call, in which attackers learned"
+                " neither from mirror images nor from raw pictures first.",
             ],
         }
         text = json.dumps(study)
         plain = json.loads(text, parse_float=Decimal)
         write(folder / f"sources-{kind}.json", Study(**plain))
+
+
+def _game(row: Row) -> str:
+    """Names a game and its seed; raw pictures are the same in every plan."""
+    s = row["settings"]
+    return f"{row['kind']} " + ("raw" if s.get("form") == "raw" else json.dumps(s, sort_keys=True))
 
 
 def _lines(path: Path) -> Iterable[Row]:
@@ -147,7 +158,9 @@ def _read(rows: Sequence[Row]) -> Row:
     return {
         "worst": _figure([one["worst"] for one in private]),
         "plain_network": _figure([one["attackers"]["table 1"] for one in private]),
-        "from_fit": _figure([one["from fit"] for one in private]),
+        "from_fit": _figure([one["from fit"] for one in private])
+        if "from fit" in private[0]
+        else None,
         "task": _figure([next(iter(row["tasks"].values())) for row in rows]),
         "seeds": len(rows),
     }
@@ -173,9 +186,12 @@ def _gap(rows: Sequence[Row]) -> Row:
         if s.get("endless")
         else {"variation": "total variation"}.get(s.get("form", ""), "cross entropy")
     )
+    form = f"guarded {form}" if s.get("guarded") else form
+    form = f"tempered {form}" if s.get("tempered") else form
     moves = (s.get("rounds", 300), s.get("itr_d", 15), s.get("itr_g", 20))
     game = f"{form}, {moves[0]:,} rounds of {moves[1]} and {moves[2]}"
     game += f", noise {s['noise']:g}" if s.get("noise") else ""
+    game += f", batches of {s.get('batch', 128)}"
     return {"game": game, "penalty": s["penalty"] / 2, **moved, "in_game": _in_game(rows), **read}
 
 
@@ -186,6 +202,7 @@ def _tiprdc(rows: Sequence[Row]) -> Row:
     if words is None:
         critic = "local critic" if s.get("critic") == "local" else "published"
         words = "without J (λ 1)" if budget == 1 else f"{critic}, λ {budget:g}"
+    words += "" if s.get("batch", 64) == 128 else ", batches of 64"
     maps = s.get("channels") or round(128 * s.get("width", 1.0))
     information = _mean((row["facts"].get("information") for row in rows), 2)
     rebuilt = _mean((row["rebuilt"] for row in rows), 1)
