@@ -1,15 +1,12 @@
 """Generative adversarial privacy as benchmarks/sources.py plays it.
 
-Settings are those of `privet.GAP`, and three more:
+Settings are those of `privet.GAP`, and two more:
 
     endless   the channel goes on where the adversary's cross-entropy is above that of guessing, as
               in the report's Algorithm 1
     guarded   the adversary sees moved and mirrored pictures, with dropout and weight decay. Without,
               it learns its half of *fit* by heart: its cross-entropy on the channel's half is then
               above that of guessing, and a gain that is cut off there says that nothing is left
-    tempered  the channel counts the adversary's gain at the temperature that is best on the channel's
-              own records: an adversary that is too sure of itself is no longer taken for one that
-              knows nothing
 """
 
 from __future__ import annotations
@@ -29,7 +26,6 @@ from privet.train.game import Move, Phase
 from sources_parts.learned import Bench, Learned
 
 DROPOUT, DECAY = 0.3, 5e-2
-TEMPERATURES = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 16.0, 40.0)
 
 
 class Networks(GAPNetworks):
@@ -39,20 +35,11 @@ class Networks(GAPNetworks):
         self, problem: Problem, method: GAP, endless: bool, guarded: bool, tempered: bool
     ) -> None:
         super().__init__(problem, method)
-        self.endless, self.guarded, self.tempered = endless, guarded, tempered
+        self.endless, self.guarded = endless, guarded
         if guarded:
             classes = sum(attribute.classes for attribute in self.private)
             plain = body(problem.schema.plain, classes, method.width, DROPOUT)
             self.adversary = nn.Sequential(Jitter(2), plain)
-
-    def _gains(self, released: Tensor, batch: Batch) -> Tensor:
-        if not self.tempered:
-            return super()._gains(released, batch)
-        each = [
-            torch.stack([gain(scores / t, truth) for t in TEMPERATURES]).amax(0)
-            for gain, (scores, truth) in self._answers(released, batch)
-        ]
-        return torch.stack(each)
 
     def phases(self) -> list[Phase]:
         if not self.guarded:
