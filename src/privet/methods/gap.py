@@ -17,7 +17,7 @@ privacy", Entropy 19 (2017).
 
 The sources let W maximise CE without end. H(u) - CE is the same gradient until the adversary is at
 guessing and none beyond: an adversary that is *wrong* too often is told as much. But one that has
-learned its own records by heart is too sure of itself on others: its CE is above H(u) there although
+learned its own records by heart is too sure of itself on others: its CE is above H(u) there, though
 it reads u, and the channel is told that nothing is left. `tempered` divides its scores by what is
 best on the channel's records first. A budget is kept at every step, by scaling what the channel
 changes.
