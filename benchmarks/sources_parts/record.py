@@ -20,8 +20,7 @@ Cell = Any
 
 COLUMNS: dict[str, list[dict[str, str]]] = {
     "gap": [
-        {"key": "game", "title": "game"},
-        {"key": "penalty", "title": "penalty, in the report's unit"},
+        {"key": "game", "title": "game, \u03bb in the report's unit"},
         {"key": "distortion", "title": "mean absolute error on [0, 1]"},
         {"key": "psnr", "title": "PSNR", "unit": "dB"},
         {"key": "in_game", "title": "Smiling: in-game adversary", "unit": "%"},
@@ -32,7 +31,6 @@ COLUMNS: dict[str, list[dict[str, str]]] = {
     ],
     "tiprdc": [
         {"key": "game", "title": "extractor"},
-        {"key": "maps", "title": "numbers"},
         {"key": "information", "title": "J at the end"},
         {"key": "rebuilt", "title": "rebuilt, PSNR", "unit": "dB"},
         {"key": "task", "title": "Smiling", "unit": "%"},
@@ -88,8 +86,9 @@ def record(paths: Sequence[Path], folder: Path, machine: str | None, commit: str
         study = {
             "title": TITLES[kind],
             "command": [
-                "python benchmarks/sources.py --folder DIR --out rows.jsonl",
-                "python benchmarks/sources.py --record rows.jsonl --machine WORDS --commit C",
+                "# also with second_plan.json and third_plan.json",
+                "python benchmarks/sources.py --folder DIR --plan benchmarks/sources_parts/plan.json \\",
+                "    --out rows.jsonl --releases R --workers 8",
             ],
             "data": FACES.format(size),
             "n": some[0]["n"]["test"],
@@ -175,7 +174,6 @@ def _gap(rows: Sequence[Row]) -> Row:
     if s.get("form") == "raw":
         return {
             "game": "raw pictures",
-            "penalty": None,
             "distortion": 0,
             "psnr": None,
             "in_game": None,
@@ -189,10 +187,10 @@ def _gap(rows: Sequence[Row]) -> Row:
     form = f"guarded {form}" if s.get("guarded") else form
     form = f"tempered {form}" if s.get("tempered") else form
     moves = (s.get("rounds", 300), s.get("itr_d", 15), s.get("itr_g", 20))
-    game = f"{form}, {moves[0]:,} rounds of {moves[1]} and {moves[2]}"
+    game = f"{form}, \u03bb {s['penalty'] / 2:g}, {moves[0]:,} rounds of {moves[1]} and {moves[2]}"
     game += f", noise {s['noise']:g}" if s.get("noise") else ""
     game += f", batches of {s.get('batch', 128)}"
-    return {"game": game, "penalty": s["penalty"] / 2, **moved, "in_game": _in_game(rows), **read}
+    return {"game": game, **moved, "in_game": _in_game(rows), **read}
 
 
 def _tiprdc(rows: Sequence[Row]) -> Row:
@@ -206,10 +204,9 @@ def _tiprdc(rows: Sequence[Row]) -> Row:
     maps = s.get("channels") or round(128 * s.get("width", 1.0))
     information = _mean((row["facts"].get("information") for row in rows), 2)
     rebuilt = _mean((row["rebuilt"] for row in rows), 1)
-    numbers = f"{maps} \u00d7 16 \u00d7 16"
+    words += f"; {maps} maps"
     return {
         "game": words,
-        "maps": numbers,
         "information": information,
         "rebuilt": rebuilt,
         "in_game": _in_game(rows),
@@ -261,11 +258,7 @@ LINES: dict[str, Callable[[Sequence[Row]], Row]] = {
     "collaborative": _collaborative,
 }
 ORDER: dict[str, Callable[[Row], list[Any]]] = {
-    "gap": lambda line: [
-        line["game"] != "raw pictures",
-        line["game"],
-        f"{line['penalty'] or 0:05.2f}",
-    ],
-    "tiprdc": lambda line: [line["maps"], line["game"]],
+    "gap": lambda line: [line["game"] != "raw pictures", line["game"]],
+    "tiprdc": lambda line: [len(line["game"].rsplit(";")[-1]), line["game"]],
     "collaborative": lambda line: [line["game"], f"{line['alpha']:.2f}"],
 }
