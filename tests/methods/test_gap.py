@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -362,3 +363,25 @@ def _priced():
         attributes={**data.attributes, "price": Attribute("price", "number")},
         labels={**data.labels, "price": prices},
     )
+
+
+def test_an_adversary_too_sure_of_itself_still_counts_where_it_is_tempered():
+    truth = torch.tensor([0, 1] * 500)
+    right = torch.arange(1000) % 5 > 0  # 80 in 100
+    scores = 20.0 * torch.nn.functional.one_hot(torch.where(right, truth, 1 - truth), 2)
+    gain = EntropyGain(np.asarray(truth), 2)
+    plain, tempered = (
+        float(
+            GAPNetworks._gains(
+                SimpleNamespace(
+                    method=GAP(tempered=how), _answers=lambda *_: [(gain, (scores, truth))]
+                ),
+                scores,
+                None,
+            )
+        )
+        for how in (False, True)
+    )
+    most = np.log(2) + 0.8 * np.log(0.8) + 0.2 * np.log(0.2)
+    assert plain < 0, "cut off at 0, nothing would be left to hide"
+    assert 0.9 * most < tempered <= most + 1e-6

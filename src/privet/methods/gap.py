@@ -16,8 +16,11 @@ channel=shift: Huang, Kairouz, Chen, Sankar and Rajagopal, "Context-aware genera
 privacy", Entropy 19 (2017).
 
 The sources let W maximise CE without end. H(u) - CE is the same gradient until the adversary is at
-guessing and none beyond: an adversary that is *wrong* too often is told as much. A budget is kept
-at every step, by scaling what the channel changes.
+guessing and none beyond: an adversary that is *wrong* too often is told as much. But one that has
+learned its own records by heart is too sure of itself on others: its CE is above H(u) there, though
+it reads u, and the channel is told that nothing is left. `tempered` divides its scores by what is
+best on the channel's records first. A budget is kept at every step, by scaling what the channel
+changes.
 """
 
 from __future__ import annotations
@@ -53,6 +56,8 @@ REGIMES: dict[str, dict[str, float]] = {
     "low": {"pre_d": 25, "pre_g": 25, "rounds": 300, "itr_d": 15, "itr_g": 20},
     "high": {"pre_d": 10, "pre_g": 10, "rounds": 50, "itr_d": 800, "itr_g": 500},
 }
+# What an adversary's scores are divided by, where they are tempered.
+TEMPERATURES = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 16.0, 40.0)
 # Classes in which a private number is given to a channel that sees it.
 GIVEN_BINS = 8
 
@@ -70,6 +75,9 @@ class GAP(Method):
         distortion: A budget for the mean distance E d(x, x~); above 0 it replaces the penalty.
         form: How an adversary's success is counted: entropy or variation. Of a number it is always
             the squared error.
+        tempered: Count the adversary's success at the temperature of its scores that is best on the
+            channel's own records. Without it, an adversary that learned its records by heart counts
+            for nothing on others, and the channel stops hiding.
         distance: d: l1 or l2 (mean over a record's numbers, in the network's scale), or ssim (1 -
             SSIM, pictures).
         channel: Autoencoder; residual, of tables: x + h(x, u, noise); or shift: x + b_u + g noise.
@@ -110,6 +118,7 @@ class GAP(Method):
     penalty: float = 0.3
     distortion: float = 0.0
     form: str = "entropy"
+    tempered: bool = False
     distance: str = "l1"
     channel: str = "autoencoder"
     noise: float = 0.5
@@ -331,7 +340,13 @@ class GAPNetworks:
         )
 
     def _gains(self, released: Tensor, batch: Batch) -> Tensor:
-        return torch.stack([gain(*answer) for gain, answer in self._answers(released, batch)])
+        temperatures = TEMPERATURES if self.method.tempered else (1.0,)
+        return torch.stack(
+            [
+                torch.stack([gain(scores / t, truth) for t in temperatures]).amax(0)
+                for gain, (scores, truth) in self._answers(released, batch)
+            ]
+        )
 
     def _answers(
         self, released: Tensor, batch: Batch
