@@ -16,6 +16,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from files import Raw
 
 raw = Raw(Path(sys.argv[1]))
-x, sex = torch.from_numpy(raw.x.copy()).double(), torch.from_numpy(raw.sex)
-eraser = LeaceEraser.fit(x[raw.fit], sex[raw.fit])
+x, private = torch.from_numpy(raw.x.copy()).double(), torch.from_numpy(raw.private)
+eraser = LeaceEraser.fit(x[raw.fit], private[raw.fit])
 raw.release(eraser(x[raw.judged]).numpy())
