@@ -65,10 +65,10 @@ def _fnf(gamma: str) -> Peer:
 
 
 PEERS = {
-    "fare-54": _fare(54, "ours", "our bound at most"),
-    "fare-60": _fare(60, "ours", "our bound at most"),
-    "fare-own-54": _fare(54, "own", "its bound at most"),
-    "fare-own-60": _fare(60, "own", "its bound at most"),
+    "fare-54": _fare(54, "ours", "aimed at our bound of"),
+    "fare-60": _fare(60, "ours", "aimed at our bound of"),
+    "fare-own-54": _fare(54, "own", "aimed at its bound of"),
+    "fare-own-60": _fare(60, "own", "aimed at its bound of"),
     "fnf-0.9": _fnf("0.9"),
     "fnf-0.1": _fnf("0.1"),
     "obliviator": Peer("Obliviator", "obliviator_peer.py", ("{Obliviator}",)),
@@ -82,6 +82,9 @@ PEERS = {
     "lfr": Peer("AIF360's LFR, as it comes", "aif360_lfr.py", ("default",), "aif360"),
     "lfr-long": Peer("AIF360's LFR, converged", "aif360_lfr.py", ("converged",), "aif360"),
     "leace": Peer("LEACE (concept-erasure)", "leace_peer.py"),
+    "leace-20": Peer(
+        "LEACE, values of at least 20 people", "leace_peer.py", ("20",), "", ("adult",)
+    ),
     "inlp": Peer("INLP", "inlp_peer.py", ("{nullspace_projection}",)),
     "fairlearn": Peer("fairlearn's CorrelationRemover", "fairlearn_remover.py"),
     "opacus": Peer("encoder by DP-SGD (opacus), ε 1", "opacus_peer.py", ("1",)),

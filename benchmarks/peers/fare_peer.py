@@ -17,9 +17,10 @@ a balanced accuracy:
     ours   what the best adversary of the cells gets among *attack* and *select*, plus SLACK for the
            people of *test*; their bound is then proved with halves of *test*
 
-As in their code a tenth of delta goes to the prior, a tenth to the mean; delta is 0.01, not their 0.05. What is
-released is the number of the leaf, one-hot, which tells as much as the leaf's median that they
-release. It learns categories as categories where table.parquet is there.
+As in their code a tenth of delta goes to the prior (from *fit*) and a tenth to the mean; delta is
+0.01, not 0.05. What is released is the number of the leaf, one-hot, which tells as much as the
+leaf's median that they release. Categories are learned as such where table.parquet is there; one
+that nobody of *fit* has becomes the most frequent.
 """
 
 from __future__ import annotations
@@ -67,10 +68,11 @@ def table(folder: Path, raw: Raw) -> tuple[Array, Array]:
         return raw.x.astype(np.float32), np.zeros(0, dtype=np.int32)
     frame = pd.read_parquet(path).drop(columns=["private", "task", "split"])
     words = [i for i, name in enumerate(frame) if frame[name].dtype == object]
-    columns = [
-        pd.Categorical(frame[name].fillna("missing")).codes + 1 if i in words else frame[name]
-        for i, name in enumerate(frame)
-    ]
+    for i in words:
+        known = frame.iloc[raw.fit, i].value_counts()  # the tree wants to have seen every value
+        column = frame.iloc[:, i].where(frame.iloc[:, i].isin(known.index), known.index[0])
+        frame.isetitem(i, pd.Categorical(column).codes + 1)
+    columns = [frame.iloc[:, i] for i in range(frame.shape[1])]
     return np.column_stack(columns).astype(np.float32), np.array(words, dtype=np.int32)
 
 
