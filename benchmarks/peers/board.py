@@ -35,7 +35,7 @@ def line(name: str, rows: Sequence[Row]) -> dict[str, Any]:
     settings = dict.fromkeys(row["setting"] for row in done if "setting" in row)
     return {
         "release": TITLES[name],
-        **{key: percent(done, key) for key in ("found", "art", "anonymeter", "theirs", "own",
+        **{key: percent(done, key) for key in ("found", "linear", "art", "anonymeter", "theirs", "own",
                                                "certified", "task", "task_balanced")},
         "by": ", ".join(dict.fromkeys(row["by"] for row in done)),
         "setting": "; ".join(settings) or None,
@@ -49,6 +49,7 @@ def columns_of(case: Case) -> list[dict[str, str]]:
         {"key": "release", "title": "release"},
         {"key": "found", "title": f"{case.private} read: our readers", "unit": "%"},
         {"key": "by", "title": "by"},
+        {"key": "linear", "title": "a linear reader", "unit": "%"},
         {"key": "art", "title": "ART", "unit": "%"},
         {"key": "anonymeter", "title": "anonymeter", "unit": "%"},
         {"key": "theirs", "title": "its own attacker", "unit": "%"},

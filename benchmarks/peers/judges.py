@@ -14,7 +14,9 @@ import numpy as np
 from files import SPLIT_NAMES, Array, read
 
 HERE = Path(__file__).parent
-ATTACKERS = {"art": "art_attack.py", "anonymeter": "anonymeter_attack.py"}
+ATTACKERS = {"linear": "", "art": "art_attack.py", "anonymeter": "anonymeter_attack.py"}
+"""Their scripts; `linear` is our logistic regression alone, which is what LEACE and INLP promise
+to guard against."""
 
 
 def judge(folder: Path, case: str) -> dict[str, Any]:
@@ -80,10 +82,24 @@ def attack_target(z: Array, columns: Mapping[str, Array], name: str, role: Any) 
     return AttackTarget(dict(parts), attribute, role, "released")
 
 
+def linear(folder: Path) -> float:
+    """What logistic regression alone reads, which the strongest reader may hide."""
+    from privet.adversaries.linear import Logistic
+    from privet.auditing.attribute_attack import run_adversary
+
+    z, columns = read(folder / "released.parquet", "z")
+    target = attack_target(z, columns, "private", "private")
+    reader = Logistic(strengths=(1e-3, 1e-1))
+    return float(run_adversary(reader, target, 0, lambda share: None).finding.score.value)
+
+
 def attacked(folder: Path, work: Path, attackers: Sequence[str]) -> dict[str, Any]:
-    """What other people's attackers read, where their environments exist."""
+    """What these read alone; other people's attackers where their environments exist."""
     facts: dict[str, Any] = {}
     for attacker in attackers:
+        if attacker == "linear":
+            facts[attacker] = linear(folder)
+            continue
         python = work / "envs" / attacker / "bin" / "python"
         if not python.exists():
             continue
