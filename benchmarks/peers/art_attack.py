@@ -2,8 +2,9 @@
 
     python benchmarks/peers/art_attack.py FOLDER
 
-Every attack model of AttributeInferenceBaseline learns from *train*; the one that reads *valid*
-best is counted on *test*. Prints {"found": ..., "by": ...}.
+Attack models of AttributeInferenceBaseline learn from equally many people of *train* of each value,
+since a balanced accuracy is counted; the one that reads *valid* best is counted on *test*. Prints
+{"found": ..., "by": ...}.
 """
 
 from __future__ import annotations
@@ -18,25 +19,23 @@ from art.attacks.inference.attribute_inference import AttributeInferenceBaseline
 from sklearn.metrics import balanced_accuracy_score
 
 sys.path.insert(0, str(Path(__file__).parent))
-from files import read
+from files import equally_many, read
 
 # Without its network, which needs PyTorch, and its kernel machine; of the others some grow slow.
 KINDS, MOST = ("rf", "gb", "lr", "dt", "knn"), 8000
 
 warnings.simplefilter("ignore")
 z, columns = read(Path(sys.argv[1]) / "released.parquet", "z")
-sex = np.unique(columns["sex"], return_inverse=True)[1]
+private = np.unique(columns["private"], return_inverse=True)[1]
 part = {name: columns["split"] == name for name in ("train", "valid", "test")}
-rows = np.flatnonzero(part["train"])
-if len(rows) > MOST:
-    rows = np.random.default_rng(0).permutation(rows)[:MOST]
+rows = equally_many(columns["private"], part["train"], MOST)
 results = []
 for kind in KINDS:
     attack = AttributeInferenceBaseline(attack_model_type=kind, attack_feature=0)
-    attack.fit(np.column_stack([sex[rows].astype(np.float32), z[rows]]))
+    attack.fit(np.column_stack([private[rows].astype(np.float32), z[rows]]))
     scores = [
         balanced_accuracy_score(
-            sex[part[name]],
+            private[part[name]],
             np.asarray(attack.infer(z[part[name]], values=[0, 1])).reshape(-1).astype(int),
         )
         for name in ("valid", "test")

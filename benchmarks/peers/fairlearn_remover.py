@@ -16,6 +16,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from files import Raw
 
 raw = Raw(Path(sys.argv[1]))
-both = np.column_stack([raw.x, raw.sex])
+both = np.column_stack([raw.x, raw.private])
 remover = CorrelationRemover(sensitive_feature_ids=[raw.x.shape[1]]).fit(both[raw.fit])
 raw.release(remover.transform(both[raw.judged]))

@@ -1,0 +1,118 @@
+"""The data sets of the leaderboard: who is in which part, and the files that peers read.
+
+Adult: people of the official training part are dealt anew to *fit*, *attack* and *select* for each
+seed; *test* is the official one. Blogs: sentence vectors of posts; authors are dealt anew for each
+seed (benchmarks/hidden_vectors.py), gender is hidden and age (23 and older) kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from files import Array, write
+
+PARTS = np.array(["fit", "attack", "select", "test"])
+OLDER = 23
+
+
+@dataclass(frozen=True)
+class Case:
+    """A data set of the leaderboard.
+
+    Parameters:
+        name: What it is called on the command line and in the results.
+        private: What is hidden.
+        task: What is kept.
+        deal: The data of a seed, with its parts.
+        file: Its file.
+    words: How a page says which data, and how they were split.
+    """
+
+    name: str
+    private: str
+    task: str
+    deal: Callable[[str, int], Any]
+    file: str
+    words: str
+
+    def write_raw(self, data: Any, folder: Path) -> None:
+        """raw.parquet and, for columns of several kinds, table.parquet."""
+        from privet.data.schema import learn_schema
+
+        columns = {
+            key: np.array(data.attribute(name).values)[data.labels[name]].astype(str)
+            for key, name in (("private", self.private), ("task", self.task))
+        }
+        columns["split"] = PARTS[data.part_of]
+        folder.mkdir(parents=True, exist_ok=True)
+        schema = learn_schema(data, [self.private, self.task])
+        people = {"person": np.asarray(data.people)}
+        write(folder / "raw.parquet", "x", schema.inputs(data)[:], {**columns, **people})
+        table = folder / "table.parquet"
+        table.unlink(missing_ok=True)
+        if self.name == "adult":
+            raw = data.records.drop(columns=[self.private, self.task], errors="ignore")
+            arrow = pa.Table.from_pandas(raw, preserve_index=False)
+            for key, column in columns.items():
+                arrow = arrow.append_column(key, pa.array(column))
+            pq.write_table(arrow, table)
+
+
+def dealt_adult(path: str, seed: int) -> Any:
+    """Seed 0 as Privet deals them."""
+    import privet
+
+    data = privet.load(path, progress=False)
+    if not seed:
+        return data
+    part, others = data.part_of.copy(), data.part_of < 3
+    part[others] = np.random.default_rng(seed).permutation(part[others])
+    return replace(data, part_of=part)
+
+
+def dealt_blogs(path: str, seed: int) -> Any:
+    """Vectors as a table of 512 columns, in the units they come in."""
+    import pandas as pd
+
+    from privet.data.in_memory import as_dataset
+
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from hidden_vectors import Bench
+
+    bench = Bench(Path(path), seed)
+    frame = pd.DataFrame(bench.x.astype(np.float32), columns=[f"v{i}" for i in range(512)])
+    labels: dict[str, Array] = {
+        "gender": np.array(["female", "male"])[bench.u],
+        "age": np.array(["younger", "older"])[bench.age],
+        "author": bench.author,
+        "split": PARTS[bench.part],
+    }
+    return as_dataset(frame.assign(**labels))
+
+
+CASES = {
+    "adult": Case(
+        "adult",
+        "sex",
+        "income",
+        dealt_adult,
+        "adult.parquet",
+        "UCI Adult, official test; fit 14,472, attack 14,471, select 3,618 dealt by seed",
+    ),
+    "blogs": Case(
+        "blogs",
+        "gender",
+        "age",
+        dealt_blogs,
+        "blogs_use512.parquet",
+        "blogs_use512, 1,200 authors of ten posts dealt by seed: fit 4,800, attack 3,600, select "
+        "1,200, test 2,400 posts",
+    ),
+}

@@ -1,0 +1,86 @@
+"""The leaderboard: files that peers exchange, and rows that are put together."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "peers"))
+
+import files
+import run
+from cases import CASES
+from contenders import PEERS
+from judges import judge
+
+SPLITS = ("fit", "attack", "select", "test")
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> files.Raw:
+    """People whose first number says the private value, and whose second says the task."""
+    random = np.random.default_rng(0)
+    private, task = random.integers(0, 2, (2, 2000))
+    x = np.column_stack([private, task]) + 0.2 * random.normal(size=(2000, 2))
+    columns = {
+        "private": np.array(["f", "m"])[private],
+        "task": np.array(["no", "yes"])[task],
+        "split": np.array(SPLITS)[np.arange(2000) % 4],
+        "person": np.arange(2000),
+    }
+    files.write(tmp_path / "raw.parquet", "x", x, columns)
+    return files.Raw(tmp_path)
+
+
+def test_a_constant_release_tells_nothing_and_the_records_tell_all(raw: files.Raw) -> None:
+    raw.release(np.ones((1500, 1)))
+    assert judge(raw.folder, "adult")["found"] == 0.5
+    raw.release(raw.x[raw.judged])
+    row = judge(raw.folder, "adult")
+    assert row["found"] > 0.95
+    assert row["task_balanced"] > 0.95
+    assert row["n"] == 500
+
+
+def test_people_learned_from_are_not_released(raw: files.Raw) -> None:
+    raw.release(raw.x[raw.judged], own=0.6)
+    z, columns = files.read(raw.folder / "released.parquet", "z")
+    assert len(z) == 1500
+    assert set(columns["split"]) == {"train", "valid", "test"}
+    assert not set(columns["person"]) & set(raw.columns["person"][raw.fit])
+    assert json.loads((raw.folder / "said.json").read_text()) == {"own": 0.6}
+
+
+def test_equally_many_of_each_value() -> None:
+    labels = np.array(["a"] * 90 + ["b"] * 10)
+    rows = files.equally_many(labels, np.arange(100) > 4, 100)
+    assert np.unique(labels[rows], return_counts=True)[1].tolist() == [10, 10]
+    assert rows.min() > 4
+
+
+def test_what_was_measured_later_is_added_and_a_row_run_again_has_not_failed(
+    tmp_path: Path,
+) -> None:
+    store = tmp_path / "adult.jsonl"
+    rows = [
+        {"name": "leace", "seed": 0, "failed": "out of memory"},
+        {"name": "leace", "seed": 0, "found": 0.8},
+        {"name": "leace", "seed": 0, "art": 0.7},
+        {"name": "inlp", "seed": 0, "failed": "no checkout"},
+    ]
+    store.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    merged = run.merged(store)
+    assert merged["leace", 0] == {"name": "leace", "seed": 0, "found": 0.8, "art": 0.7}
+    assert "failed" in merged["inlp", 0]
+
+
+def test_every_peer_has_its_script_and_a_case() -> None:
+    folder = Path(run.__file__).parent
+    for peer in PEERS.values():
+        assert (folder / peer.script).is_file()
+        assert set(peer.cases) <= set(CASES)
