@@ -31,9 +31,7 @@ DROPOUT, DECAY = 0.3, 5e-2
 class Networks(GAPNetworks):
     """GAP's players, with a guarded adversary or the report's objective."""
 
-    def __init__(
-        self, problem: Problem, method: GAP, endless: bool, guarded: bool, tempered: bool
-    ) -> None:
+    def __init__(self, problem: Problem, method: GAP, endless: bool, guarded: bool) -> None:
         super().__init__(problem, method)
         self.endless, self.guarded = endless, guarded
         if guarded:
@@ -65,11 +63,7 @@ class Networks(GAPNetworks):
 
 def learn(bench: Bench, settings: dict[str, Any]) -> Learned:
     settings = dict(settings)
-    how = (
-        settings.pop("endless", False),
-        settings.pop("guarded", False),
-        settings.pop("tempered", False),
-    )
+    how = (settings.pop("endless", False), settings.pop("guarded", False))
     saved = settings.pop("saved", None)
     method = GAP(**settings)
     problem = bench.problem(method, [])
