@@ -86,7 +86,7 @@ def record(paths: Sequence[Path], folder: Path, machine: str | None, commit: str
         study = {
             "title": TITLES[kind],
             "command": [
-                "# also with second_plan.json and third_plan.json",
+                "# also with second_plan.json; third_plan.json was not run",
                 "python benchmarks/sources.py --folder DIR --plan benchmarks/sources_parts/plan.json \\",
                 "    --out rows.jsonl --releases R --workers 8",
             ],
