@@ -243,7 +243,8 @@ def test_ray_data_with_a_worker_that_dies(
     stage: Stage, people: pa.Table, expected: dict[str, list[float]], tmp_path: Path
 ) -> None:
     ray = pytest.importorskip("ray")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    # Its own cluster: without an address, ray joins one that another test has started.
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     flag = tmp_path / "died"
 
     def dies_once(batch: pa.Table) -> pa.Table:
