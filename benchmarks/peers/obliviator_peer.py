@@ -4,8 +4,7 @@ again and again.
 
     python benchmarks/peers/obliviator_peer.py FOLDER CHECKOUT [TURNS]
 
-Not measured yet: on Adult one iteration takes a minute of a core, and one or two are not where the
-authors stop.
+On Adult one iteration takes about a minute of a core.
 
 CHECKOUT: github.com/ramin-akbari/Obliviator, commit 0f2233f (src/obliviator). The supervised form
 with the settings of its experiments for small models (configs/defaults.py, `BaseSup`, and the
