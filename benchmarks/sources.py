@@ -140,7 +140,7 @@ class Worker:
         learn = LEARN[self.plan[number]["kind"]]
         path = self.args.releases / f"{slug(self.plan, job)}.pt"
         if path.exists():
-            saved = torch.load(path, map_location=self.device)
+            saved = torch.load(path, self.device, weights_only=True)
             return learn(bench, {**settings, "saved": saved})
         learned = learn(bench, settings)
         torch.save({"module": learned.module.state_dict(), "facts": learned.facts}, path)

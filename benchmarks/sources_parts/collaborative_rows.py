@@ -122,7 +122,7 @@ def teach(bench: Bench, problem: Problem, networks: Paced) -> None:
         path = bench.folder / key
         modules = nn.ModuleList([service.module for service in networks.services])
         if path.exists():
-            modules.load_state_dict(torch.load(path, map_location=bench.device))
+            modules.load_state_dict(torch.load(path, bench.device, weights_only=True))
         else:
             for service in networks.services:
                 epochs = method.lessons * (6 if service.attribute.kind == "identity" else 1)

@@ -123,7 +123,7 @@ def _raw_start(bench: Bench, epochs: int, width: float) -> dict[str, Tensor]:
             build = _resnet(raw, width)
             net = network(Draws(raw, bench.raw), bench, classes, epochs, build)[1]
             torch.save(net.state_dict(), path)
-        saved: dict[str, Tensor] = torch.load(path, map_location=bench.device)
+        saved: dict[str, Tensor] = torch.load(path, bench.device, weights_only=True)
         return saved
 
 
