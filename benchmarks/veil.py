@@ -5,7 +5,8 @@
     python benchmarks/veil.py --small --out out/rows.jsonl    # portraits, on a CPU, to try it out
 
 A plan is a list of questions: `data` (a file in DIR, or a source), `private`, `tasks`, settings that
-`rows` have in common, and `rows`, each a `name`, `seeds` and settings of `privet.Veil`; with
+`rows` have in common, and `rows`, each a `name`, settings of `privet.Veil`, the first `seed` (0) and
+how many `seeds` (1); with
 `people` false who can be found again is not looked at (it costs as much as the rest); with
 `learn_from` the release is learned on other data than it is attacked on. Every release is saved
 beside --out before it is read, and not learned again in a later call.
@@ -228,7 +229,7 @@ def jobs(plan: list[dict[str, Any]]) -> list[tuple[int, str, dict[str, Any]]]:
         (seed, number, row["name"], {**question.get("common", {}), **row, "seed": seed})
         for number, question in enumerate(plan)
         for row in question["rows"]
-        for seed in range(row.get("seeds", 1))
+        for seed in range(row.get("seed", 0), row.get("seed", 0) + row.get("seeds", 1))
     ]
     return [
         (number, name, {k: v for k, v in settings.items() if k not in ("name", "seeds")})
