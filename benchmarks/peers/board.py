@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -13,7 +14,7 @@ from cases import Case
 from contenders import TITLES
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tables import RESULTS, Study, write
+from tables import RESULTS, Study, read, write
 
 Row = Mapping[str, Any]
 
@@ -41,7 +42,24 @@ def line(name: str, rows: Sequence[Row]) -> dict[str, Any]:
         "setting": "; ".join(settings) or None,
         "seconds": Decimal(f"{np.mean(seconds):.0f}") if seconds else None,
         "seeds": len(done),
+        "commit": ", ".join(dict.fromkeys(row["commit"] for row in done if "commit" in row)) or None,
     }  # fmt: skip
+
+
+def kept(path: Path, lines: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """Lines of an earlier file, by release, that these do not replace: of releases that were not
+    measured here, or for fewer seeds. They say which commit published them."""
+    if not path.exists():
+        return {}
+    seeds = {row["release"]: row["seeds"] for row in lines}
+    log = ["git", "log", "-1", "--format=%h", "--", path.name]
+    done = subprocess.run(log, cwd=path.parent, capture_output=True, text=True, check=False)
+    published = done.stdout.strip() or None
+    return {
+        row["release"]: {"published_in": published, **row}
+        for row in read(path).rows
+        if seeds.get(row["release"], 0) < row["seeds"]
+    }
 
 
 def columns_of(case: Case) -> list[dict[str, str]]:
@@ -65,11 +83,15 @@ def columns_of(case: Case) -> list[dict[str, str]]:
 
 def write_board(case: Case, rows: Sequence[Row]) -> None:
     """benchmarks/results/peers-CASE.json, in the order of TITLES."""
-    shown = []
+    path = RESULTS / f"peers-{case.name}.json"
+    lines = {}
     for release in TITLES:
         mine = sorted((r for r in rows if r["name"] == release), key=lambda r: r["seed"])
         if any("failed" not in row for row in mine):
-            shown.append(line(release, mine))
+            lines[TITLES[release]] = line(release, mine)
+    earlier = kept(path, list(lines.values()))
+    lines |= earlier
+    shown = [lines[title] for title in TITLES.values() if title in lines]
     failed = [
         f"{TITLES[row['name']]} failed with seed {row['seed']}: {row['failed']}"
         for row in rows
@@ -78,7 +100,14 @@ def write_board(case: Case, rows: Sequence[Row]) -> None:
     columns = [
         column for column in columns_of(case) if any(row.get(column["key"]) for row in shown)
     ]
-    shown = [{column["key"]: row[column["key"]] for column in columns} for row in shown]
+    keys = [column["key"] for column in columns]
+    shown = [
+        {
+            **{key: row.get(key) for key in keys},
+            **{key: row[key] for key in ("commit", "published_in") if row.get(key)},
+        }
+        for row in shown
+    ]
     study = Study(
         title=f"{case.name}, {case.private} hidden, {case.task} kept: ours and peers, the same files",
         command=[
@@ -99,8 +128,9 @@ def write_board(case: Case, rows: Sequence[Row]) -> None:
             "In brackets the lowest and highest seed. Readings, attackers and bounds: balanced "
             "accuracy; bounds at 99 %. Of our trees `its own bound` is FARE's, from thirds of test.",
             "Rows were run one after the other, in several calls, while the scripts were written; "
-            "the table was made from all of them by --write.",
+            "the table was made from all of them by --write. A row with a commit in `published_in` "
+            "was kept from the file that this commit wrote.",
             *failed,
         ],
     )
-    write(RESULTS / f"peers-{case.name}.json", study)
+    write(path, study)

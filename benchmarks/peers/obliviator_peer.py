@@ -2,9 +2,10 @@
 lowers the kernel dependence (HSIC) on the private attribute, then a projection in the kernel space,
 again and again.
 
-    python benchmarks/peers/obliviator_peer.py FOLDER CHECKOUT [TURNS]
+    python benchmarks/peers/obliviator_peer.py FOLDER CHECKOUT [TURNS [MINUTES]]
 
-On Adult one iteration takes about a minute of a core.
+On Adult one iteration takes about a minute of a core. With MINUTES no iteration is begun after so
+many minutes of a core, however many of TURNS are left.
 
 CHECKOUT: github.com/ramin-akbari/Obliviator, commit 0f2233f (src/obliviator). The supervised form
 with the settings of its experiments for small models (configs/defaults.py, `BaseSup`, and the
@@ -54,7 +55,7 @@ def read(z: Array, judged: Array, raw: Raw) -> float:
     return float(balanced_accuracy_score(raw.private[raw.select], answers))
 
 
-def main(folder: Path, checkout: str, turns: int) -> None:
+def main(folder: Path, checkout: str, turns: int, minutes: float) -> None:
     sys.path.insert(0, str(Path(checkout) / "src"))
     from obliviator import schemas  # type: ignore[import-not-found]
     from obliviator.supervised import Supervised  # type: ignore[import-not-found]
@@ -88,9 +89,10 @@ def main(folder: Path, checkout: str, turns: int) -> None:
         took = time.process_time()
         sys.stderr.write(f"turn {turn}: {steps[-1]:.3f}, {z.shape[1]} numbers, {took:.0f} s\n")
         raw.release(judged.numpy(), setting=f"{turn} iterations", select=steps[-1], steps=steps)
-        if steps[-1] <= ENOUGH:
+        if steps[-1] <= ENOUGH or took > 60 * minutes:
             break
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else TURNS)
+    most = int(sys.argv[3]) if len(sys.argv) > 3 else TURNS
+    main(Path(sys.argv[1]), sys.argv[2], most, float(sys.argv[4]) if len(sys.argv) > 4 else np.inf)

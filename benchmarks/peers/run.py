@@ -5,8 +5,9 @@
 
 A method writes released.parquet (files.py), and readers of ours judge it. With `--attackers art
 anonymeter` the releases that are there already are attacked by ART's attribute inference and by
-anonymeter. DIR/CASE.jsonl keeps what is done: a second call goes on, and tries again what failed. `--write` puts the table into
-benchmarks/results/peers-CASE.json, of what is done.
+anonymeter. DIR/CASE.jsonl keeps what is done: a second call goes on, and tries again what failed.
+`--write` puts the table into benchmarks/results/peers-CASE.json, of what is done; a release that
+DIR has for fewer seeds than that file keeps its row there.
 
 Peers have an environment each, DIR/envs/NAME, and a checkout where they are no package,
 DIR/checkouts/NAME, both made by you; the head of each script says which version:
@@ -40,6 +41,7 @@ from cases import CASES, Case
 from contenders import OURS, PEERS, TITLES, make
 from judges import ATTACKERS, attacked, judge
 
+HERE = Path(__file__).parent
 SEEDS = 3
 
 
@@ -47,13 +49,20 @@ def measure(
     name: str, case: Case, data: Any, folder: Path, work: Path, seed: int
 ) -> dict[str, Any]:
     """A row: what was released, and who reads what from it."""
-    row = {"name": name, "seed": seed}
+    row = {"name": name, "seed": seed, **commit()}
     try:
         facts = make(name, case, data, folder, work, seed)
     except subprocess.CalledProcessError as error:
         reason = error.stderr.decode(errors="replace").strip().splitlines()[-1:]
         return {**row, "failed": reason[0] if reason else str(error)}
     return {**row, **facts, **judge(folder, case.name)}
+
+
+def commit() -> dict[str, str]:
+    """The commit that the scripts are at, where there is a repository."""
+    log = ["git", "log", "-1", "--format=%h"]
+    done = subprocess.run(log, cwd=HERE, capture_output=True, text=True, check=False)
+    return {"commit": done.stdout.strip()} if done.stdout.strip() else {}
 
 
 def merged(store: Path) -> dict[tuple[str, int], dict[str, Any]]:

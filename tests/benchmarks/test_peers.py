@@ -12,10 +12,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "peers"))
 
+import board
 import files
 import run
+import tables
 from cases import CASES
-from contenders import PEERS
+from contenders import PEERS, TITLES
 from judges import judge
 
 SPLITS = ("fit", "attack", "select", "test")
@@ -77,6 +79,32 @@ def test_what_was_measured_later_is_added_and_a_row_run_again_has_not_failed(
     merged = run.merged(store)
     assert merged["leace", 0] == {"name": "leace", "seed": 0, "found": 0.8, "art": 0.7}
     assert "failed" in merged["inlp", 0]
+
+
+def measured(name: str, seed: int, found: float) -> dict[str, object]:
+    row = {"name": name, "seed": seed, "found": found, "by": "trees", "n": 500}
+    return {**row, "task": 0.8, "task_balanced": 0.7, "commit": "abc"}
+
+
+def test_a_release_measured_for_fewer_seeds_keeps_its_row_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board, "RESULTS", tmp_path)
+    earlier = [measured(name, seed, 0.6) for name in ("raw", "leace", "inlp") for seed in (0, 1)]
+    board.write_board(CASES["adult"], earlier)
+    later = [measured("raw", 0, 0.9), measured("leace", 0, 0.9), measured("leace", 1, 0.9)]
+    board.write_board(CASES["adult"], later)
+    rows = {row["release"]: row for row in tables.read(tmp_path / "peers-adult.json").rows}
+    assert {name: float(rows[TITLES[name]]["found"]["value"]) for name in rows_of(rows)} == {
+        "raw": 60.0,
+        "leace": 90.0,
+        "inlp": 60.0,
+    }
+    assert list(rows) == [TITLES[name] for name in ("raw", "leace", "inlp")]
+
+
+def rows_of(rows: dict[str, object]) -> list[str]:
+    return [name for name, title in TITLES.items() if title in rows]
 
 
 def test_every_peer_has_its_script_and_a_case() -> None:
