@@ -80,7 +80,7 @@ PEERS = {
     "fnf-0.1": _fnf("0.1"),
     "obliviator": Peer("Obliviator", "obliviator_peer.py", ("{Obliviator}",)),
     "obliviator-long": Peer(
-        "Obliviator, 40 minutes of a core", "obliviator_peer.py", ("{Obliviator}", "500", "40")
+        "Obliviator, 15 minutes of a core", "obliviator_peer.py", ("{Obliviator}", "500", "15")
     ),
     "fair": Peer("gradient reversal (CFair's Fair), μ 10", "cfair_peer.py", ("{cfair}", "fair")),
     "fair-tuned": Peer(

@@ -7,8 +7,8 @@ CHECKOUT: github.com/shauli-ravfogel/nullspace_projection, commit e1edcc1, whose
 called. The classifier is a linear support vector machine by stochastic gradients, as in their
 notebooks, with both values weighted equally. They fix the number of directions by hand (150 and 300
 of 300 for biographies, by accuracy on held-out people); here it is the fewest of COUNTS after which
-a fresh linear classifier reads at most 51 % (balanced) of *select*, else the last. A direction
-fewer than a record has numbers is the most there are.
+a fresh linear classifier reads at most 51 % (balanced) of *select*, else the last. There are at
+most as many directions as a record has numbers, less one.
 """
 
 from __future__ import annotations

@@ -88,7 +88,8 @@ def main(folder: Path, checkout: str, turns: int, minutes: float) -> None:
         steps.append(read(z.numpy(), judged.numpy(), raw))
         took = time.process_time()
         sys.stderr.write(f"turn {turn}: {steps[-1]:.3f}, {z.shape[1]} numbers, {took:.0f} s\n")
-        raw.release(judged.numpy(), setting=f"{turn} iterations", select=steps[-1], steps=steps)
+        said = {"setting": f"{turn} iterations", "select": steps[-1], "steps": steps}
+        raw.release(judged.numpy(), **said, seconds=took)
         if steps[-1] <= ENOUGH or took > 60 * minutes:
             break
 

@@ -5,9 +5,10 @@
 
 A method writes released.parquet (files.py), and readers of ours judge it. With `--attackers art
 anonymeter` the releases that are there already are attacked by ART's attribute inference and by
-anonymeter. DIR/CASE.jsonl keeps what is done: a second call goes on, and tries again what failed.
-`--write` puts the table into benchmarks/results/peers-CASE.json, of what is done; a release that
-DIR has for fewer seeds than that file keeps its row there.
+anonymeter. With `--released` a released file that is there already is judged, of a peer that writes
+one after every iteration and was ended. DIR/CASE.jsonl keeps what is done: a second call goes on,
+and tries again what failed. `--write` puts the table into benchmarks/results/peers-CASE.json, of
+what is done; a release that DIR has for fewer seeds than that file keeps its row there.
 
 Peers have an environment each, DIR/envs/NAME, and a checkout where they are no package,
 DIR/checkouts/NAME, both made by you; the head of each script says which version:
@@ -43,6 +44,12 @@ from judges import ATTACKERS, attacked, judge
 
 HERE = Path(__file__).parent
 SEEDS = 3
+
+
+def released(name: str, case: Case, folder: Path, seed: int) -> dict[str, Any]:
+    """The row of a released file that is there already."""
+    said = json.loads((folder / "said.json").read_text(encoding="utf-8"))
+    return {"name": name, "seed": seed, **commit(), **said, **judge(folder, case.name)}
 
 
 def measure(
@@ -86,6 +93,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=list(TITLES))
     parser.add_argument("--attackers", nargs="*", default=[], choices=list(ATTACKERS))
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(SEEDS)))
+    parser.add_argument("--released", action="store_true", help="judge files that are there")
     parser.add_argument("--write", action="store_true", help="write the results file")
     given = parser.parse_args(words)
     case, store = CASES[given.case], given.work / f"{given.case}.jsonl"
@@ -104,7 +112,9 @@ def main(words: Sequence[str] | None = None) -> int:
             if given.attackers and "found" in known:
                 missing = [each for each in given.attackers if each not in known]
                 row = {"name": name, "seed": seed, **attacked(folder, given.work, missing)}
-            elif "found" not in known and not given.attackers:
+            elif given.released and "found" not in known and (folder / "said.json").exists():
+                row = released(name, case, folder, seed)
+            elif "found" not in known and not given.attackers and not given.released:
                 data = deal(given.data, seed)
                 case.write_raw(data, folder)
                 row = measure(name, case, data, folder, given.work, seed)

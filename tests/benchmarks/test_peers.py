@@ -107,6 +107,19 @@ def rows_of(rows: dict[str, object]) -> list[str]:
     return [name for name, title in TITLES.items() if title in rows]
 
 
+def test_a_released_file_that_is_there_is_judged_without_its_peer(
+    raw: files.Raw, tmp_path: Path
+) -> None:
+    folder = tmp_path / "adult" / "obliviator-seed0"
+    folder.mkdir(parents=True)
+    (tmp_path / "raw.parquet").rename(folder / "raw.parquet")
+    files.Raw(folder).release(np.ones((1500, 1)), setting="3 iterations")
+    run.main(["adult", "--work", str(tmp_path), "--only", "obliviator", "--seeds", "0",
+              "--released"])  # fmt: skip
+    row = run.merged(tmp_path / "adult.jsonl")["obliviator", 0]
+    assert (row["found"], row["setting"]) == (0.5, "3 iterations")
+
+
 def test_every_peer_has_its_script_and_a_case() -> None:
     folder = Path(run.__file__).parent
     for peer in PEERS.values():
