@@ -13,15 +13,22 @@ from sklearn.linear_model import LogisticRegression
 from privet import Release, Run
 from privet.core.errors import PrivetError
 from privet.data.in_memory import as_dataset
-from privet.methods.class_matching import barycentre_maps, random_directions, sliced_distance
+from privet.methods.class_matching import (
+    barycentre_maps,
+    quadratic_scores,
+    random_directions,
+    sliced_distance,
+)
 from privet.methods.column_likelihood import ColumnLoss
 from privet.methods.veil import Veil, VeilNetworks
 from privet.nets.perceptrons import Perceptrons
 from privet.nets.pyramid import BandDistance, PixelDistance, bands
 from privet.nets.veil import Veil as VeilNetwork
 from privet.nets.veil import cells
+from privet.nets.veil_maps import PlacedEncoder
 from privet.release.decoder_graph import decoder_graph
-from privet.release.runtime import session
+from privet.release.graph import check
+from privet.release.runtime import read_graph, session
 from small import small
 
 QUIET = Run(progress=False, device="cpu")
@@ -54,6 +61,21 @@ def test_classes_further_apart_have_a_larger_distance():
         for shift in (0.0, 0.3, 1.0)
     ]
     assert apart[0] < 0.5 * apart[1] < 0.5 * apart[2]
+
+
+def test_quadratic_scores_order_codes_as_the_likelihoods_do():
+    """Two classes of one mean, which no linear reader tells apart."""
+    torch.manual_seed(2)
+    truth = torch.arange(4000) % 2
+    deviation = 1 + 0.6 * truth.unsqueeze(1)
+    codes = torch.randn(4000, 3) * deviation
+    seen, known = codes[:2000], truth[:2000]
+    likely = (seen.square().sum(1) / 2) * (1 - 1 / 1.6**2) > 3 * np.log(1.6)
+    scores = quadratic_scores(seen, codes[2000:], truth[2000:], 2)
+    assert ((scores.argmax(1) == 1) == likely).float().mean() > 0.93
+    alike = quadratic_scores(torch.randn(2000, 3), torch.randn(2000, 3), truth[2000:], 2)
+    real, chance = (float(sliced_distance(s, known, 2, torch.eye(2))) for s in (scores, alike))
+    assert real > 3 * chance
 
 
 def test_maps_give_all_classes_one_mean_and_covariance():
@@ -163,6 +185,36 @@ def test_a_record_comes_back_in_its_own_form(modality, tmp_path):
         assert set(np.unique(colours)) <= {0.0, 1.0} and (colours.sum(1) == 1).all()
     release.save(tmp_path)
     np.testing.assert_array_equal(Release.load(tmp_path)(x, seed=1), z)
+
+
+@pytest.mark.parametrize("modality", ["image", "signal"])
+@pytest.mark.parametrize("output", ["code", "record"])
+def test_a_code_that_keeps_its_places_is_a_release_like_any_other(modality, output, tmp_path):
+    """Pictures of 32 x 32 have 8 x 8 places, windows 8."""
+    data = small(modality, 160)
+    dims = {"image": 128, "signal": 24}[modality]
+    method = Veil(**{**QUICK, "dims": dims}, places=8, output=output, view=1.0, hold=1.0)
+    release = method.fit(data, "u", run=QUIET)
+    x = release.schema.inputs(data.part("test"))
+    z = release(x, seed=1)
+    assert z.shape == (len(x), *((dims,) if output == "code" else release.schema.shape))
+    release.save(tmp_path)
+    again = Release.load(tmp_path)
+    np.testing.assert_array_equal(again(x, seed=1), z)
+    assert check(again, read_graph(tmp_path)) <= 1e-4
+
+
+def test_a_place_of_the_code_sees_its_own_part_of_the_record():
+    """Statistics frozen, a change in one corner moves the code there, and the opposite one only by
+    what the means over the whole record tell it."""
+    net = PlacedEncoder((3, 64, 64), 2, 2 * 16 * 16, 0.1, 16).eval()
+    x, u = torch.rand(1, 3, 64, 64), torch.tensor([[1.0, 0.0]])
+    changed = x.clone()
+    changed[:, :, :8, :8] += 1
+    with torch.no_grad():
+        before, after = (net(one, u)[0].view(2, 16, 16) for one in (x, changed))
+    moved = (before - after).abs().amax(0)
+    assert moved[-1].max() < 0.1 * moved[0, 0] and moved[:, -1].max() < 0.1 * moved[0, 0]
 
 
 @pytest.fixture(scope="module")
@@ -277,6 +329,24 @@ def test_who_looks_at_pictures_teaches_the_encoder_and_not_the_decoder(networks)
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
 
 
+def test_a_decoder_of_released_records_helps_to_hide(networks):
+    game, batch = networks
+    game.method = replace(game.method, output="record", view=100.0)
+    x = game.records(batch)
+    mean, _ = game.veil.encode(x, game.known(batch, x, game.truth(batch)))
+    slopes = torch.autograd.grad(game.drawn(mean).sum(), list(game.veil.decoder.parameters()),
+                                 allow_unused=True)  # fmt: skip
+    assert any(slope is not None and slope.abs().sum() > 0 for slope in slopes)
+
+
+def test_the_in_game_figure_is_of_those_who_play():
+    data = small("image", 160)
+    quiet = {**QUICK, "confuse": 0.0, "match": 0.0}
+    alone = Veil(**quiet).fit(data, "u", run=QUIET).card
+    looked = Veil(**quiet, view=1.0, output="record").fit(data, "u", run=QUIET).card
+    assert "in_game" not in alone and looked["in_game"]["u"]["n"] > 0
+
+
 def test_numbers_and_several_attributes_are_hidden_together():
     data = small("table", 300)
     several = Veil(**QUICK, transport=True).fit(data, "u,colour", run=QUIET)
@@ -348,6 +418,10 @@ def test_mistakes_are_said_in_a_sentence():
         Veil(told=True, guessed=True)
     with pytest.raises(PrivetError, match="leave out features"):
         Veil(features=1.0).problem(data, "u")
+    with pytest.raises(PrivetError, match="leave out places"):
+        Veil(places=4).problem(data, "u")
+    with pytest.raises(PrivetError, match="64 places, and dims=100 is no multiple"):
+        Veil(places=8, dims=100).problem(small("image", 160), "u")
     with pytest.raises(PrivetError, match="takes a value of each"):
         Veil(**QUICK, drawn_as="9").fit(data, "u", run=QUIET)
     with pytest.raises(PrivetError, match="vectors first"):

@@ -2,6 +2,7 @@
 
 sliced_distance    root of the mean over random directions of  int (F_c(t) - F_rest(t))^2 dt,
                    F the distribution functions of the codes along the direction
+quadratic_scores   how much likelier each class's Gaussian makes a code than the others' do
 barycentre_maps    for each class, the optimal transport map of its Gaussian to the Gaussian in
                    the middle of all (Agueh and Carlier, 2011; fixed point of Alvarez-Esteban
                    and others, 2016)
@@ -24,6 +25,8 @@ TINY = 1e-8
 # Share of the mean variance that is added to every variance of a class.
 RIDGE = 1e-3
 ITERATIONS = 30
+# Share of the covariance that all classes have in common, in quadratic scores.
+SHRINKAGE = 0.2
 
 
 def sliced_distance(z: Tensor, truth: Tensor, classes: int, directions: Tensor) -> Tensor:
@@ -45,6 +48,33 @@ def sliced_distance(z: Tensor, truth: Tensor, classes: int, directions: Tensor) 
     apart = torch.cumsum((share - others)[order], dim=0)[:-1]
     distance = (apart.square() * gaps.unsqueeze(2)).sum(0).mean(0)
     return ((distance + TINY).sqrt() * present).sum() / present.sum().clamp(min=1)
+
+
+def quadratic_scores(z: Tensor, codes: Tensor, truth: Tensor, classes: int) -> Tensor:
+    """How much likelier each class's Gaussian makes z than the others' do, (n, classes), in
+    deviations: what a quadratic discriminant that learned from other codes sees in z.
+
+    Parameters:
+        z: Codes (n, d), which feel the slope.
+        codes: Other codes (m, d), which the Gaussians are fitted to.
+        truth: Class of these, (m,); -1 where it is missing.
+        classes: How many classes there are.
+    """
+    member = one_hot_known(truth, classes)
+    counts = member.sum(0).clamp(min=1)
+    means = member.T @ codes / counts.unsqueeze(1)
+    centred = codes.unsqueeze(0) - means.unsqueeze(1)
+    spreads = (centred * member.T.unsqueeze(2)).transpose(1, 2) @ centred / counts.view(-1, 1, 1)
+    common = (spreads * (counts / counts.sum()).view(-1, 1, 1)).sum(0)
+    ridge = RIDGE * common.diagonal().mean() * torch.eye(z.shape[1], device=z.device)
+    factor, _ = torch.linalg.cholesky_ex((1 - SHRINKAGE) * spreads + SHRINKAGE * common + ridge)
+    apart = torch.linalg.solve_triangular(
+        factor, (z.unsqueeze(0) - means.unsqueeze(1)).transpose(1, 2), upper=False
+    )
+    sizes = factor.diagonal(dim1=1, dim2=2).log().sum(1, keepdim=True)
+    likely = (-0.5 * apart.square().sum(1) - sizes).T
+    scores: Tensor = likely - likely.mean(1, keepdim=True)
+    return scores / scores.detach().std(0).clamp(min=TINY)
 
 
 def random_directions(dims: int, slices: int, device: torch.device) -> Tensor:

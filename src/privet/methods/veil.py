@@ -6,7 +6,9 @@
          + beta * KL(q(z | x, u) || N(0, I))                     and no more than pays: the dial
          + confuse * perceptrons on z without an idea of u       (restarted in turn)
          + match * sliced distance between the codes of u's values
+         + quadratic * distance between the values along a quadratic discriminant's scores
          + view * a network on D(z, v) without an idea of u      v: one value for everybody
+         + hold * distance(D(z, v), x)                           the rest of a record in its drawing
          [+ keep * mean over tasks CE(h(z), y)]
     then, with `transport`, a linear map for each value of u, in closed form on *fit*
 
@@ -40,7 +42,12 @@ from privet.core.errors import refuse
 from privet.data.dataset import Array
 from privet.data.known_attributes import Given, in_classes, know
 from privet.data.schema import ImageSchema, TableSchema
-from privet.methods.class_matching import barycentre_maps, random_directions, sliced_distance
+from privet.methods.class_matching import (
+    barycentre_maps,
+    quadratic_scores,
+    random_directions,
+    sliced_distance,
+)
 from privet.methods.column_likelihood import ColumnLoss
 from privet.methods.confusion import class_weights, uninformed
 from privet.methods.known_labels import accuracy, class_figures, cross_entropy, split_scores
@@ -54,6 +61,7 @@ from privet.nets.perceptrons import Perceptrons
 from privet.nets.pyramid import BandDistance, PixelDistance
 from privet.nets.resnet import Jitter
 from privet.nets.veil import Veil as VeilNetwork
+from privet.nets.veil_maps import sizes_of
 from privet.nets.veil_vectors import VectorDecoder, VectorEncoder, begin_at_components
 from privet.release.noise import Noise
 from privet.release.release import Release
@@ -93,6 +101,8 @@ class Veil(Method):
         beta: Price of a nat that the code holds about a record, in shares of what rebuilding the
             record can win: 1 is the distance of the mean record. More hides more.
         dims: Numbers in the code.
+        places: Of pictures and windows: places a side that the code keeps, such as 8, with dims
+            dealt out among them; 0 for a code without places.
         output: What is released: code, or record (drawn with one value for everybody).
         drawn_as: The value that records are drawn with, for every private attribute, with commas
             between them. Empty for the most frequent.
@@ -106,7 +116,11 @@ class Veil(Method):
             without labels; of pictures and windows.
         confuse: Weight of perceptrons on the code that must have no idea of the attribute.
         match: Weight of the distance between the codes of the attribute's values.
+        quadratic: Weight of the distance between the values along the scores of a quadratic
+            discriminant that is fitted to earlier codes, anew at every step.
         view: Weight of a network on decoded records that must have no idea of the attribute.
+        hold: Weight of the distance between a record and its drawing with the common value, which
+            keeps what else is seen of those who have another value.
         keep: Weight of the tasks, where there are any.
         transport: Whether codes are at last moved together by a linear map for each value.
         guessed: Whether learning encodes with the guess of the attribute, as the release does,
@@ -143,6 +157,7 @@ class Veil(Method):
 
     beta: float = 1e-3
     dims: int = 128
+    places: int = 0
     output: str = "code"
     drawn_as: str = ""
     told: bool = False
@@ -152,7 +167,9 @@ class Veil(Method):
     features: float = 0.0
     confuse: float = 1.0
     match: float = 1.0
+    quadratic: float = 0.0
     view: float = 0.0
+    hold: float = 0.0
     keep: float = 1.0
     transport: bool = False
     guessed: bool = False
@@ -179,8 +196,8 @@ class Veil(Method):
     sweep = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
     choices = choices_of(output=("code", "record"), distance=("aligned", "bands", "pixels"))
     ranges = ranges_of(
-        **dict.fromkeys(("features", "confuse", "match", "view", "keep"), at_least(0)),
-        **dict.fromkeys(("restart", "shift"), at_least(0)),
+        **dict.fromkeys(("places", "features", "confuse", "match", "view"), at_least(0)),
+        **dict.fromkeys(("quadratic", "hold", "keep", "restart", "shift"), at_least(0)),
         **dict.fromkeys(("dims", "adversaries", "steps", "averaged", "memory"), at_least(1)),
         beta=at_least(0),
         bins=(2, 100),
@@ -206,11 +223,24 @@ class Veil(Method):
                 "Features are learned of pictures and windows; of rows, leave out features.",
             ),
             (
+                self.places and problem.data.modality == "table",
+                "Rows have no places: leave out places.",
+            ),
+            (
                 self.transport and cells > MOST_CELLS,
                 f"Codes can be moved together for at most {MOST_CELLS} combinations of values, and"
                 f" there are {cells}: leave out transport, or hide fewer attributes.",
             ),
         )
+        if self.places and problem.data.modality != "table":
+            shape = cast(Sequence[int], problem.schema.plain.shape)
+            each = math.prod(sizes_of(shape, self.places)[-1])
+            refuse(
+                (
+                    self.dims % each > 0,
+                    f"The code has {each} places, and dims={self.dims} is no multiple of that.",
+                ),
+            )
         problem = replace(problem, data=classes, private=private)
         return replace(problem, schema=Given(problem.schema, known)) if known else problem
 
@@ -251,6 +281,7 @@ class VeilNetworks:
             "transport": method.transport,
             "aware": method.aware,
             "drawn_as": self._drawn_as(),
+            "places": method.places,
         }
         if rows_are_vectors(plain):
             length = one_length_of(problem) or 0.0
@@ -414,6 +445,10 @@ class VeilNetworks:
             alike = self.features.distance(made, x)
             loss = loss + m.features * alike
             figures["features"] = alike
+        if m.hold:
+            held = self.distance(self.drawn(z), x)
+            loss = loss + m.hold * held
+            figures["held"] = held
         self.memory.add(torch.cat([mean, log_variance], 1), truth)
         # What is hidden from: one code, or the mean of several, which has less noise.
         seen = mean + deviation * noise / math.sqrt(m.averaged)
@@ -426,10 +461,12 @@ class VeilNetworks:
             apart = self.apart(seen, truth)
             loss = loss + m.match * self.ramp * apart
             figures["apart"] = apart
+        if m.quadratic:
+            curved = self.curved(seen, truth)
+            loss = loss + m.quadratic * self.ramp * curved
+            figures["curved"] = curved
         if self.viewer is not None:
-            # The encoder alone has to hide: a decoder that helped would leave the value in z.
-            frozen = {name: p.detach() for name, p in self.veil.decoder.named_parameters()}
-            drawn = functional_call(self.veil.decoder, frozen, (seen, self.common(z))).float()
+            drawn = self.drawn(seen)
             looked = split_scores(self.viewer(drawn).float(), self.private)
             shown = torch.stack([uninformed(scores) for scores in looked]).mean()
             loss = loss + m.view * self.ramp * shown
@@ -444,6 +481,15 @@ class VeilNetworks:
             loss = loss + m.keep * missed
             figures["task loss"] = missed
         return Move(loss, figures)
+
+    def drawn(self, z: Tensor) -> Tensor:
+        """Records drawn with one value for everybody, as an adversary sees them."""
+        weights: dict[str, Tensor] = dict(self.veil.decoder.named_parameters())
+        if self.method.output == "code":
+            # The encoder alone has to hide: a decoder that helped would leave the value in z.
+            weights = {name: weight.detach() for name, weight in weights.items()}
+        made: Tensor = functional_call(self.veil.decoder, weights, (z, self.common(z))).float()
+        return made
 
     def known(self, batch: Batch, x: Tensor, truth: Tensor) -> Tensor:
         """u as encoder and decoder are told it in learning."""
@@ -468,6 +514,17 @@ class VeilNetworks:
                 sliced_distance(everybody, column, classes, directions)
                 for column, classes in zip(labels.T, self.classes, strict=True)
             ]
+        return torch.stack(each).mean()
+
+    def curved(self, z: Tensor, truth: Tensor) -> Tensor:
+        """The distance between classes in what a quadratic discriminant sees of this batch."""
+        earlier, values = self.recall()
+        with torch.autocast(z.device.type, enabled=False):
+            each = []
+            for column, known, classes in zip(truth.T, values.T, self.classes, strict=True):
+                scores = quadratic_scores(z.float(), earlier, known, classes)
+                alone = torch.eye(classes, device=z.device)
+                each.append(sliced_distance(scores, column, classes, alone))
         return torch.stack(each).mean()
 
     def recall(self) -> tuple[Tensor, Tensor]:
@@ -495,6 +552,12 @@ class VeilNetworks:
         return Move(
             self.read(scores, truth[some]), {"viewer right": self.right(scores, truth[some])}
         )
+
+    def said(self, z: Tensor) -> Tensor:
+        """What the game's own adversaries say: perceptrons on codes, or who looks at records."""
+        alone = None if self.method.confuse else self.viewer
+        said: Tensor = self.panel(z).mean(0) if alone is None else alone(self.drawn(z))
+        return said.float()
 
     def read(self, scores: Tensor, truth: Tensor) -> Tensor:
         parts = split_scores(scores.float(), self.private)
@@ -540,7 +603,7 @@ class VeilNetworks:
             mean, log_variance = self.veil.encode(own, u)
             noise = torch.randn(mean.shape, generator=generator).to(mean.device)
             z = self.veil.code(own, u, noise)
-            said.append(self.panel(z).float().mean(0))
+            said.append(self.said(z))
             guessed.append(u)
             variance = log_variance.exp()
             nats.append(float(0.5 * (mean.square() + variance - 1 - log_variance).sum(1).mean()))
@@ -548,11 +611,12 @@ class VeilNetworks:
             weights.append(len(own))
         read = split_scores(torch.cat(said), self.private)
         guesses = split_scores(torch.cat(guessed), self.private)
+        in_game = {
+            a.name: class_figures(scores, feed.labels[a.name]) | {"part": "select"}
+            for a, scores in zip(self.private, read, strict=True)
+        }
         return {
-            "in_game": {
-                a.name: class_figures(scores, feed.labels[a.name]) | {"part": "select"}
-                for a, scores in zip(self.private, read, strict=True)
-            },
+            **({"in_game": in_game} if self.method.confuse or self.method.view else {}),
             "guess": {
                 a.name: class_figures(scores, feed.labels[a.name]) | {"part": "select"}
                 for a, scores in zip(self.private, guesses, strict=True)

@@ -24,6 +24,7 @@ from privet.nets import rebuilder
 from privet.nets.code import Rows, body
 from privet.nets.convolutions import prepare, scaled
 from privet.nets.resnet import ResNet
+from privet.nets.veil_maps import PlacedDecoder, PlacedEncoder
 from privet.nets.veil_vectors import VectorDecoder, VectorEncoder
 
 _CONV = {1: nn.Conv1d, 2: nn.Conv2d}
@@ -133,12 +134,22 @@ class RowDecoder(nn.Module):
         return made
 
 
-def decoder_of(schema: Schema, values: int, dims: int, width: float) -> nn.Module:
+def encoder_of(schema: Schema, values: int, dims: int, width: float, places: int) -> nn.Module:
+    """The encoder for records of this schema."""
+    if not places:
+        return Encoder(schema, values, dims, width)
+    return PlacedEncoder(cast(Sequence[int], schema.shape), values, dims, width, places)
+
+
+def decoder_of(schema: Schema, values: int, dims: int, width: float, places: int) -> nn.Module:
     """The decoder for records of this schema."""
     shape = cast(Sequence[int], schema.shape)
     if isinstance(schema, TableSchema):
         return RowDecoder(shape[0], values, dims, width)
-    return MapDecoder(shape, values, dims, width, isinstance(schema, ImageSchema))
+    picture = isinstance(schema, ImageSchema)
+    if places:
+        return PlacedDecoder(shape, values, dims, width, places, picture)
+    return MapDecoder(shape, values, dims, width, picture)
 
 
 class Veil(nn.Module):
@@ -156,6 +167,7 @@ class Veil(nn.Module):
         drawn_as: The value v of each attribute, by its place, that records are drawn with.
         vectors: Whether rows are vectors of numbers, which have networks of their own.
         length: Of vectors: the length that drawn ones get, in their own units; 0 for any.
+        places: Of pictures and windows: places a side that the code keeps; 0 for none.
     """
 
     maps: Tensor
@@ -175,6 +187,7 @@ class Veil(nn.Module):
         drawn_as: Sequence[int] = (),
         vectors: bool = False,
         length: float = 0.0,
+        places: int = 0,
     ) -> None:
         super().__init__()
         self.schema, self.plain, self.output, self.soft = schema, schema.plain, output, soft
@@ -192,9 +205,11 @@ class Veil(nn.Module):
             self.encoder = VectorEncoder(size, values, dims, width)
             self.decoder: nn.Module = VectorDecoder(size, values, dims, width)
         else:
-            self.encoder = Encoder(self.plain, values, dims, width)
-            self.decoder = decoder_of(self.plain, values, dims, width)
-        self.register_buffer("common", one_hot(drawn_as or [0] * len(classes), classes))
+            self.encoder = encoder_of(self.plain, values, dims, width, places)
+            self.decoder = decoder_of(self.plain, values, dims, width, places)
+        # A decoder that was told no value in learning is told none in drawing.
+        told_as = one_hot(drawn_as or [0] * len(classes), classes)
+        self.register_buffer("common", told_as if aware else torch.zeros_like(told_as))
         if transport:
             cells = math.prod(classes)
             self.register_buffer("maps", torch.eye(dims).repeat(cells, 1, 1))

@@ -32,7 +32,8 @@ class Drawn:
     Parameters:
         before: As they were.
         after: As they leave.
-        values: The same codes drawn with each value of the first private attribute, by its words.
+        values: The same codes drawn with each value of the first private attribute, by its words;
+            nothing where the decoder is told no value.
     """
 
     before: Array
@@ -79,7 +80,7 @@ def _of_veil(release: Release, x: Array, before: Array) -> Drawn:
 
     name, words = next(iter(release.card["classes"].items()))
     values = {}
-    for place, word in enumerate(words[:VALUES]):
+    for place, word in enumerate(words[:VALUES] if veil.aware else ()):
         value = veil.common.clone()
         value[: veil.classes[0]] = 0.0
         value[place] = 1.0
