@@ -34,12 +34,13 @@ from typing import Any
 import torch
 import torch.multiprocessing as processes
 from veil_parts import attackers, people
-from veil_parts.attackers import PARTS, Codes, Scores, figure
+from veil_parts.attackers import PARTS, Codes, Pictures, Scores, figure
 
 import privet
 from privet.core.progress import console
 from privet.data.dataset import Dataset
 from privet.data.known_attributes import in_classes
+from privet.data.schema_file import Layout
 from privet.methods.veil import Veil
 from privet.nets.convolutions import prepare
 from privet.nets.device import pick
@@ -56,8 +57,9 @@ class Bench:
     def __init__(self, args: argparse.Namespace, question: dict[str, Any]) -> None:
         self.args, self.device = args, pick(args.device)
         self.private, self.tasks = question["private"], question["tasks"]
-        self.learn_from = source(args, question.get("learn_from", question["data"]))
-        data = source(args, question["data"])
+        size = question.get("size")
+        self.learn_from = source(args, question.get("learn_from", question["data"]), size)
+        data = source(args, question["data"], size)
         names = [*self.private, *self.tasks]
         data, attributes = in_classes(data, [data.attribute(name) for name in names], BINS)
         self.classes = {attribute.name: attribute.classes for attribute in attributes}
@@ -122,7 +124,7 @@ class Bench:
             part: torch.as_tensor(release.schema.inputs(view)[:], device=self.device)
             for part, view in self.views.items()
         }
-        codes = {part: Codes(veil, told[part]) for part in PARTS}
+        codes = self.released(veil, told)
         row = {
             "nats": float(codes["test"].nats.mean()),
             "guess": {name: one["balanced"] for name, one in release.card["guess"].items()},
@@ -133,14 +135,24 @@ class Bench:
             "tasks": self.serve(codes),
         }
         row["mean"] = sum(one["value"] for one in row["tasks"].values()) / len(row["tasks"])
+        drawn = draw_records(release, self.data, 12) if self.data.modality == "image" else None
+        if drawn is not None:
+            write_grid(drawn, folder / "drawn.png")
         if self.data.modality == "image" and about_people:
-            drawn = draw_records(release, self.data, 12)
-            if drawn is not None:
-                write_grid(drawn, folder / "drawn.png")
             row["found_again"] = people.found_again(release, self.data, self.device)
             faces = {part: self.of_raw(part, None) for part in ("fit", "attack")}
             row["nearest"] = people.nearest(codes["test"].pictures(), faces, folder / "nearest.png")
         return {**row, "reading": time.monotonic() - begin}
+
+    def released(self, veil: Any, told: dict[str, torch.Tensor]) -> dict[str, Codes]:
+        """What attackers get: codes, or records and a network that finds the codes behind them."""
+        if veil.output == "code":
+            return {part: Codes(veil, told[part]) for part in PARTS}
+        drawn = {part: Pictures(veil, told[part]) for part in PARTS}
+        finder = attackers.find_codes(drawn["attack"], veil.plain, self.args.reading)
+        for one in drawn.values():
+            one.finder = finder
+        return dict(drawn)
 
     def hidden(self, veil: Any, codes: dict[str, Codes]) -> dict[str, Any]:
         """What attackers read of each private attribute."""
@@ -217,16 +229,22 @@ class Bench:
         return tasks
 
 
-def source(args: argparse.Namespace, name: str) -> Dataset:
-    """A file of the folder, or a source that needs none."""
+def source(args: argparse.Namespace, name: str, size: int | None = None) -> Dataset:
+    """A file of the folder, or a source that needs none; pictures of so many pixels a side."""
     where = args.folder / name if name.endswith(".parquet") else name
-    return privet.load(where, progress=False)
+    layout = Layout(size=(size, size)) if size else None
+    return privet.load(where, layout, progress=False)
 
 
 def jobs(plan: list[dict[str, Any]]) -> list[tuple[int, str, dict[str, Any]]]:
     """Question, name and settings of every release; first seeds first."""
     all_of_them = [
-        (seed, number, row["name"], {**question.get("common", {}), **row, "seed": seed})
+        (
+            seed - row.get("seed", 0),
+            number,
+            row["name"],
+            {**question.get("common", {}), **row, "seed": seed},
+        )
         for number, question in enumerate(plan)
         for row in question["rows"]
         for seed in range(row.get("seed", 0), row.get("seed", 0) + row.get("seeds", 1))
@@ -318,8 +336,9 @@ def main() -> None:
     plan = json.loads(args.plan.read_text())
     plan, args.reading = (small(plan), 1) if args.small else (plan, args.reading)
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    for name in {q[key] for q in plan for key in ("data", "learn_from") if key in q}:
-        source(args, name)  # packed once, before the workers read it
+    keys = ("data", "learn_from")
+    for name, size in {(q[key], q.get("size")) for q in plan for key in keys if key in q}:
+        source(args, name, size)  # packed once, before the workers read it
     if args.workers == 1:
         work(0, args, plan, begin)
     else:

@@ -26,6 +26,8 @@ from privet.nets.veil import Veil
 PARTS = ("attack", "select", "test")
 # Hidden layers, dropout and weight decay of the perceptrons.
 MEMBERS = (((512, 512), 0.2, 1e-2), ((256,), 0.5, 1e-1), ((512, 512), 0.5, 1e-1))
+# Draws of a record that attackers choose from, where a new one takes a network; of means, half.
+BANK = 4
 SHRINKAGE = (0.01, 0.05, 0.2, 0.5, 0.9)
 
 
@@ -82,6 +84,87 @@ class Codes:
     def pictures(self, index: Tensor | None = None, releases: int = 1) -> Tensor:
         with torch.no_grad():
             return self.veil.draw(self.draw(index, releases)).float()
+
+
+class Pictures(Codes):
+    """The same where records are released, in their own form, and no codes: an attacker has to
+    find the code of a record first, by a network that learned it from pairs of her own. Every
+    record is drawn a few times (`BANK`), and she gets one of these.
+
+    Parameters:
+        veil: The release's network.
+        x: Encoded records, on the device.
+    """
+
+    # Records to standardised codes; `find_codes` teaches it.
+    finder: nn.Module
+
+    def __init__(self, veil: Veil, x: Tensor) -> None:
+        super().__init__(veil, x)
+        self.banks: dict[tuple[str, int], Tensor] = {}
+
+    def code(self, index: Tensor | None) -> Tensor:
+        """The codes behind records, which are not released."""
+        return super().draw(index)
+
+    def pictures(self, index: Tensor | None = None, releases: int = 1) -> Tensor:
+        """Released records; of several releases, their mean."""
+        return self._some("records", releases, index)
+
+    def draw(self, index: Tensor | None = None, releases: int = 1) -> Tensor:
+        """Codes as they are found in released records."""
+        return self._some("codes", releases, index)
+
+    def _some(self, kind: str, releases: int, index: Tensor | None) -> Tensor:
+        everybody = torch.arange(len(self.mean), device=self.mean.device)
+        if (kind, releases) not in self.banks:
+            made = self._released if kind == "records" else self._found
+            rows = [made(part, releases) for part in everybody.split(512)]
+            self.banks[kind, releases] = torch.cat(rows, 1)
+        bank, index = self.banks[kind, releases], everybody if index is None else index
+        return bank[torch.randint(0, len(bank), index.shape, device=index.device), index].float()
+
+    @torch.no_grad()
+    def _released(self, index: Tensor, releases: int) -> Tensor:
+        with precision(index.device):
+            drawn = [
+                [self.veil.draw(self.code(index)).float() for _ in range(releases)]
+                for _ in range(BANK if releases == 1 else BANK // 2)
+            ]
+        made = torch.stack([torch.stack(each).mean(0) for each in drawn])
+        return made.bfloat16() if index.is_cuda else made
+
+    @torch.no_grad()
+    def _found(self, index: Tensor, releases: int) -> Tensor:
+        self.pictures(index[:1], releases)
+        with precision(index.device):
+            records = self.banks["records", releases][:, index].float()
+            return torch.stack([self.finder(one).float() for one in records])
+
+
+def find_codes(own: Pictures, schema, epochs: int, width: float = 0.5) -> nn.Module:  # type: ignore[no-untyped-def]
+    """A network that finds the codes behind released records, learned from pairs of *attack*."""
+    device, dims = own.mean.device, own.mean.shape[1]
+    net = body(schema, dims, width, 0.0).to(device, memory_format=torch.channels_last)
+    some = own.code(None)
+    mean, deviation = some.mean(0), some.std(0).clamp(min=1e-6)
+    optimiser = torch.optim.AdamW(net.parameters(), lr=1.5e-3, weight_decay=1e-2)
+    size = min(256, len(some))
+    steps = epochs * max(1, len(some) // size)
+    for step in range(steps):
+        rate = min(step / steps / 0.1, 1.0) * 0.5 * (1 + math.cos(math.pi * step / steps)) + 1e-3
+        optimiser.param_groups[0]["lr"] = 1.5e-3 * rate
+        index = torch.randint(0, len(some), (size,), device=device)
+        z = own.code(index)
+        with torch.no_grad():
+            drawn = own.veil.draw(z).float()
+        with precision(device):
+            found = net.train()(drawn)
+            loss = F.mse_loss(found.float(), (z - mean) / deviation)
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        optimiser.step()
+    return net.eval()
 
 
 Draw = Callable[[str, Tensor | None], Tensor]
