@@ -62,6 +62,8 @@ lint: .venv/.installed-dev
 	@PYTHONPATH=src $(BIN)/lint-imports --no-logo
 	@echo "== tables of docs against benchmarks/results"
 	@$(BIN)/python benchmarks/tables.py --check
+	@echo "== lines of docs end at 100 columns"
+	@$(BIN)/python -m pytest -q -n 0 tests/test_docs_lines.py
 
 bench: .venv/.installed
 	@mkdir -p out

@@ -38,12 +38,17 @@ def demo(
         int,
         typer.Option(min=400, help="Portraits to draw: fewer are quicker, with wider intervals"),
     ] = 4000,
+    pictures: Annotated[
+        bool,
+        typer.Option("--pictures", help="A third release, of faces drawn anew: minutes more"),
+    ] = False,
 ) -> None:
     """The whole story on built-in data: learn a release, attack it, write a report. About two
     minutes."""
     from privet.studies.demo import demo as run
 
-    out.print(f"Open the report:  {run(folder, seed, device, records)}", markup=False)
+    page = run(folder, seed, device, records, pictures)
+    out.print(f"Open the report:  {page}", markup=False)
     privet = shlex.quote(sys.argv[0])
     out.print(
         "With a table of your own, whose column SECRET is to be hidden and TASK to stay readable:\n"
