@@ -20,7 +20,7 @@ from privet.adversaries.adversary import Adversary
 from privet.adversaries.decoder import ReversedExtractor
 from privet.adversaries.linear import Logistic
 from privet.adversaries.mlp import MLP
-from privet.adversaries.released import PASSES, Released
+from privet.adversaries.released import PASSES, PICTURE_PASSES, Released
 from privet.auditing.attribute_attack import baselines
 from privet.auditing.audit import audit
 from privet.auditing.averaged_releases import average_of
@@ -63,6 +63,15 @@ class Noisy(nn.Module):
 
     def forward(self, x, noise):
         return x + 2 * noise
+
+
+class Redrawn(nn.Module):
+    """A picture, changed after its noise."""
+
+    shape = (3, 32, 32)
+
+    def forward(self, x, noise):
+        return torch.tanh(x + noise)
 
 
 class Constant(nn.Module):
@@ -220,6 +229,21 @@ def test_means_are_drawn_a_few_times_and_single_releases_every_time(table):
     )
     shuffled = torch.cat([z for z, _ in many.batches(64, seed=1)])
     assert any(torch.equal(shuffled.sort(0).values, one.sort(0).values) for one in drawn[many])
+
+
+def test_pictures_that_a_network_draws_after_their_noise_are_drawn_a_few_times_on_a_cpu():
+    """Each with other noise: a network that reads pictures would else wait for the one that draws
+    them at every pass."""
+    data = small("image", 60)
+    schema = learn_schema(data, ["u", "y"])
+    noise = Noise("gaussian", Redrawn.shape, 1.0)
+    release = Release(schema, ("redrawn", {}), Redrawn(), noise, {"private": ["u"]})
+    seen = Released(release, data, ["u"], torch.device("cpu"))
+    passes = [torch.cat([z for z, _ in seen.batches(64)]) for _ in range(2 * PICTURE_PASSES + 1)]
+    different = {tuple(one.flatten().tolist()) for one in passes}
+    assert seen.fresh_noise and len(different) == PICTURE_PASSES
+    vectors = [seen.vectors() for _ in range(2 * PICTURE_PASSES)]
+    assert len({tuple(one.flatten().tolist()) for one in vectors}) == PICTURE_PASSES
 
 
 def test_who_averages_reads_more_and_stands_outside_the_contest():

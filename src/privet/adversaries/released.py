@@ -30,6 +30,8 @@ STORED_SHARE = 1 / 8
 # How many times the mean of k releases is drawn for all records: each draw is k releases, and later
 # passes see the same ones in turn.
 PASSES = 4
+# The same for pictures whose noise a network comes after, on a CPU: each draw is a pass of it.
+PICTURE_PASSES = 8
 # Steps between the values of pictures, as they are usually scaled.
 STEPS = (1.0, 1 / 255, 1 / 256)
 
@@ -66,7 +68,8 @@ class Released:
         self.view = View(release.shape, vocabulary)
         self._like = like
         self._flattening: Flattening | None = None
-        self._vectors: Tensor | None = None
+        # By the stored draw that they are made of; 0 where records never change.
+        self._vectors: dict[int, Tensor] = {}
         self._storing = self._what_to_store()
         self._stored = [self._compute(batch)] if self._storing in ("records", "codes") else []
         self._passes = 0
@@ -116,13 +119,18 @@ class Released:
         """Every record as one standardised vector, float32 (n, d) on the device, in the order of
         the data.
 
-        Computed once where the release adds no noise; fresh in every call where it does.
+        Computed once where the release adds no noise, and of every stored draw; fresh in every call
+        where noise is.
         """
-        if self._vectors is not None:
-            return self._vectors
-        vectors = torch.cat([self.flattening(z) for z, _ in self.batches(512)])
-        self._vectors = None if self.fresh_noise else vectors
-        return vectors
+        if self.fresh_noise and self._storing != "draws":
+            return torch.cat([self.flattening(z) for z, _ in self.batches(512)])
+        flattening = self.flattening  # learned, where it is not yet, before this pass begins
+        now = self._passes % self._most_draws() if self._storing == "draws" else 0
+        if now in self._vectors:
+            self._passes += 1
+        else:
+            self._vectors[now] = torch.cat([flattening(z) for z, _ in self.batches(512)])
+        return self._vectors[now]
 
     @property
     def flattening(self) -> Flattening:
@@ -138,7 +146,7 @@ class Released:
         """The same records, made vectors the way those of another kind were: for an adversary that
         has learned on those."""
         same = copy(self)
-        same._like, same._vectors = other, None
+        same._like, same._vectors = other, {}
         return same
 
     def taking(self, rows: Array) -> Released:
@@ -155,18 +163,24 @@ class Released:
         kinds = (Additive, Symbols, Averaged)
         if type(self.release.module) in kinds and None not in self.release.shape:
             return "codes" if size < most else None
-        is_mean = self.release.network[0] == "averaged"
-        return "draws" if is_mean and PASSES * size < most else None
+        return "draws" if 0 < self._most_draws() * size < most else None
+
+    def _most_draws(self) -> int:
+        """How many draws of all records are stored, where one takes long; else none are."""
+        if self.release.network[0] == "averaged":
+            return PASSES
+        is_picture = len(self.view.shape) == 3 and self.feed.device.type == "cpu"
+        return PICTURE_PASSES if is_picture else 0
 
     def _of_this_pass(self) -> Tensor | None:
         """What is stored of all records, for the pass that begins."""
         if self._storing != "draws":
             return self._stored[0] if self._storing else None
+        now = self._passes % self._most_draws()
         self._passes += 1
-        if len(self._stored) < PASSES:
+        if now == len(self._stored):
             self._stored.append(self._compute(512))
-            return self._stored[-1]
-        return self._stored[self._passes % PASSES]
+        return self._stored[now]
 
     @torch.no_grad()
     def _with_noise(self, code: Tensor) -> Tensor:

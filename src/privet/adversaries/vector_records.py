@@ -40,7 +40,7 @@ class VectorRecords(Released):
         self._draw, self._people, self._noisy = draw, people, noisy
         self.feed = Feed(Inputs(np.zeros((len(people), 0), dtype=np.float32)), labels, device)
         first = draw().float()
-        self._vectors = None
+        self._fixed: Tensor | None = None
         if like is None:
             self._mean = first.mean(0)
             self._deviation = first.std(0, correction=0)
@@ -48,7 +48,7 @@ class VectorRecords(Released):
         else:
             self._mean, self._deviation = like._mean, like._deviation
         if not noisy:
-            self._vectors = (first - self._mean) / self._deviation
+            self._fixed = (first - self._mean) / self._deviation
         self.view = View((first.shape[1],))
 
     @property
@@ -60,8 +60,8 @@ class VectorRecords(Released):
         return self._noisy
 
     def vectors(self) -> Tensor:
-        if self._vectors is not None:
-            return self._vectors
+        if self._fixed is not None:
+            return self._fixed
         return (self._draw().float() - self._mean) / self._deviation
 
     def batches(
