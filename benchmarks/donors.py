@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +48,16 @@ def read(release: Release, data: Dataset, name: str) -> dict[str, float]:
 
 
 def row(
-    data: Dataset, private: str, task: str, without: list[str], target: float
+    data: Dataset, private: str, task: str, without: list[str], settings: dict[str, Any]
 ) -> dict[str, Any]:
     begin = time.monotonic()
     left_out = [*([task] if data.modality == "table" else []), *without]
     run = privet.Run(progress=False, device="cpu")
-    release = Donors(target=target).fit(data, private, without=left_out, run=run)
+    release = Donors(**settings).fit(data, private, without=left_out, run=run)
     bound = certificates(release, data, private=[private])[0].bound
     return {
         "data": data.name,
-        "target": target,
+        **settings,
         **{key: release.card["chosen"][key] for key in ("donors", "flip", "price")},
         "lost": release.card["lost"]["share"],
         "bound": bound,
@@ -73,12 +74,16 @@ def main() -> None:
     parser.add_argument("--task", required=True)
     parser.add_argument("--without", default="")
     parser.add_argument("--targets", default="0.6")
+    parser.add_argument("--shared", type=int, default=0)
+    parser.add_argument("--seeds", default="0")
     parser.add_argument("--out", type=Path, default=Path("donors.jsonl"))
     args = parser.parse_args()
     data = privet.load(args.data, progress=False)
     without = [word for word in args.without.split(",") if word]
-    for target in map(float, args.targets.split(",")):
-        found = row(data, args.private, args.task, without, target)
+    targets, seeds = args.targets.split(","), args.seeds.split(",")
+    for target, seed in product(map(float, targets), map(int, seeds)):
+        settings = {"target": target, "shared": args.shared, "seed": seed}
+        found = row(data, args.private, args.task, without, settings)
         with args.out.open("a") as file:
             file.write(json.dumps(found) + "\n")
         console.print(found, soft_wrap=True)

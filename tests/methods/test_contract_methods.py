@@ -36,7 +36,7 @@ QUICK = {
         for more in ({}, {"known": "y"})
     ],
     "tree": [{"leaves": 4, "flip": 0.4}],
-    "donors": [{"donors": 4, "dims": 4, "flip": 0.4}],
+    "donors": [{"donors": 4, "dims": 4, "flip": 0.4}, {"donors": 4, "shared": 2, "flip": 0.4}],
     "tiprdc": [
         {"width": 0.05, "warmup": 1, "epochs": 1},
         {"width": 0.05, "warmup": 0, "epochs": 1, "noise": 0.5},

@@ -8,7 +8,7 @@ import torch
 
 from privet import Run, certify
 from privet.core.errors import PrivetError
-from privet.methods.donors import Donors, grouped, transport
+from privet.methods.donors import Donors, grouped, shared_axes, transport
 from privet.nets.donors import CellsToDonors
 from small import small
 
@@ -62,6 +62,53 @@ def test_what_is_promised_is_certified_on_others(seed: int) -> None:
     y = {p: data.part(p).labels["y"] for p in parts}
     mostly = [(y["attack"][z["attack"] == k]).mean() > 0.5 for k in range(8)]
     assert (np.array(mostly)[z["test"]] == y["test"]).mean() > 0.75
+
+
+def centred(*columns: np.ndarray) -> torch.Tensor:
+    rows = torch.as_tensor(np.column_stack(columns).astype(np.float64))
+    return rows - rows.mean(0)
+
+
+def weights(rows: torch.Tensor, sizes: list[int], dims: int) -> torch.Tensor:
+    """How far each number, by its own deviation, moves a record along the axes."""
+    return shared_axes(rows, sizes, dims).norm(dim=1) * rows.std(0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+def test_what_no_other_column_tells_does_not_count(seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    common, alone = rng.standard_normal(4000), scale * rng.standard_normal(4000)
+    letters = np.eye(20)[rng.integers(0, 20, 4000)]  # Each tells all about all the others.
+    a, b = (common + 0.5 * rng.standard_normal(4000) for _ in range(2))
+    weight = weights(centred(a, b, alone, letters), [1, 1, 1, 20], 3)
+    assert weight[:2].min() > 0.5 and weight[2:].max() < 0.05
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_column_of_many_rare_categories_counts_as_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    town, size = rng.integers(0, 40, 8000), rng.standard_normal(8000)
+    # Two columns say the town, nearly always the same; two numbers say the size, less precisely.
+    second = np.where(rng.random(8000) < 0.2, rng.integers(0, 40, 8000), town)
+    sizes = [size + 0.6 * rng.standard_normal(8000) for _ in range(2)]
+    rows = centred(np.eye(40)[town], np.eye(40)[second], *sizes)
+    weight = weights(rows, [40, 40, 1, 1], 1)
+    assert weight[80:].min() > 0.3 and weight[:80].max() < 0.03
+
+
+def test_shared_axes_hide_as_the_others_do() -> None:
+    data = small("table", 6000)
+    release = Donors(target=0.64, donors=8, shared=2).fit(data, "u", run=QUIET)
+    assert release.card["chosen"]["met"]
+    found = certify(release, data, device="cpu").certificates[0]
+    # Three deviations, as above.
+    assert found.bound is not None and found.bound <= 0.64 + 0.042
+
+
+def test_pictures_have_no_columns_to_share() -> None:
+    with pytest.raises(PrivetError, match="no columns"):
+        Donors(target=0.9, shared=2).fit(small("image", 200), "u", run=QUIET)
 
 
 def test_donors_are_rows_of_the_same_columns() -> None:

@@ -14,6 +14,9 @@ impact", KDD 2015, of one number; Gordaliza and others, "Obtaining fairness usin
 theory", ICML 2019.) A symbol is replaced at random as often as the target takes, as in Codebook,
 and certified as symbols are (evidence/certificate/symbols.py).
 
+With `shared`, rows of a table are compared in what their columns tell about each other: what no
+other column says of a record is hardly of use for a task that nobody has named.
+
 How many donors there are and the price are those with which records of *attack* and *select* come
 to the closest donors, after as much replacing as these people say that the target takes.
 """
@@ -35,6 +38,7 @@ from torch import Tensor
 from privet.core.errors import PrivetError
 from privet.core.progress import bar, console
 from privet.data.dataset import Array, Dataset
+from privet.data.schema import Schema, TableSchema
 from privet.evidence.certificate.symbols import smallest_flip
 from privet.methods.known_groups import people_per_value
 from privet.methods.method import NUMERIC, Method, Problem, at_least, ranges_of, refuse_blind_target
@@ -54,10 +58,16 @@ PRICES = (0.5, 1.0, 2.0, 5.0, 20.0)
 # Cells for each donor, donors that a cell may go to, and fewest records behind a cell or a donor.
 CELLS = 8
 NEAREST = 16
+# The same on shared axes, which are few: there, more of both come closer at the same target.
+SHARED_PRICES = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
+SHARED_CELLS = 24
 FEWEST = 5
 # How far apart a certain guess of the private value puts two records, in deviations of a record.
 TILT = 1.0
 ROUNDS = 12
+# Ridge of the regressions on other columns, and of the guess, in mean variances of a number.
+RIDGE = 1e-2
+GUESS_RIDGE = 1e-4
 # Records that components are taken from.
 MEASURED = 2000
 CHUNK = 4096
@@ -76,6 +86,8 @@ class Donors(Method):
         target: Balanced accuracy that no adversary shall exceed by the certificate.
         donors: How many there are; 0 for as many as serve the records best at this target.
         dims: Components of a record that records are compared in.
+        shared: Of a table: compare in so many axes of what its columns tell about each other
+            instead; 0 for components of all that a record holds.
         flip: Share of donors that are drawn at random where no share is predicted to meet the
             target.
         margin: Part of the allowance kept back, because the people of *test* are others than those
@@ -98,6 +110,7 @@ class Donors(Method):
     target: float = 0.58
     donors: int = 0
     dims: int = 32
+    shared: int = 0
     flip: float = 0.5
     margin: float = 0.003
     confidence: float = 0.99
@@ -109,23 +122,38 @@ class Donors(Method):
     dial = "target"
     sweep = (0.66, 0.62, 0.60, 0.58, 0.54)
     ranges = ranges_of(
-        target=(0, 1), donors=(0, 1024), dims=at_least(1), flip=(0, 1), confidence=(0, 1)
+        target=(0, 1),
+        donors=(0, 1024),
+        dims=at_least(1),
+        shared=at_least(0),
+        flip=(0, 1),
+        confidence=(0, 1),
     )
 
     def accept(self, problem: Problem) -> Problem:
         refuse_blind_target(self.target, problem.private)
+        if self.shared and len(_columns(problem.schema)) < 2:
+            raise PrivetError(
+                "shared= compares records in what columns tell about each other, and these records"
+                " have no columns: leave it at 0."
+            )
         return problem
 
     def learn(self, problem: Problem, run: Run) -> Release:
         fit, others = _Records(problem), _Records(problem, *HELD_OUT)
-        basis = Basis.learn(fit, self.dims, self.seed)
+        basis = (
+            Basis.shared(fit, _columns(problem.schema), self.shared)
+            if self.shared
+            else Basis.learn(fit, self.dims, self.seed)
+        )
         known, held = (basis.components(one.rows) for one in (fit, others))
         sizes = [self.donors] if self.donors else list(SIZES)
         sizes = sorted({max(2, min(size, len(known) // FEWEST)) for size in sizes})
+        prices = SHARED_PRICES if self.shared else PRICES
         best: tuple[float, _Choice] | None = None
-        with bar("choosing donors", len(sizes) * len(PRICES), run.progress) as tick:
-            for done, (size, price) in enumerate(product(sizes, PRICES)):
-                if price == PRICES[0]:
+        with bar("choosing donors", len(sizes) * len(prices), run.progress) as tick:
+            for done, (size, price) in enumerate(product(sizes, prices)):
+                if price == prices[0]:
                     layout = self._layout(problem, fit, known, basis, size)
                 lost, choice = self._judged(layout.priced(price), problem, held, others)
                 if best is None or (not choice.met, lost) < (not best[1].met, best[0]):
@@ -159,18 +187,20 @@ class Donors(Method):
         self, problem: Problem, fit: _Records, known: Tensor, basis: Basis, k: int
     ) -> _Layout:
         """Donors and cells of *fit*."""
-        cells = min(CELLS * k, max(len(known) // FEWEST, 2))
+        each = SHARED_CELLS if self.shared else CELLS
+        cells = min(each * k, max(len(known) // FEWEST, 2))
         guesses = basis.guess.shape[1]
         body = CellsToDonors(problem.schema, k, cells, known.shape[1], guesses)
         body.mean.copy_(basis.mean)
         body.axes.copy_(basis.axes)
         body.guess.copy_(basis.guess)
-        group = grouped(known, k, self.seed)
+        compared = known[:, : basis.compared]
+        group = grouped(compared, k, self.seed)
         body.records.copy_(_means(fit.rows, group, k))
         place = body.place(known)
         body.points.copy_(_means(place, grouped(place, cells, self.seed + 1), cells))
         cell = torch.cat([body.cell(part) for part in torch.split(place, CHUNK)])
-        centres, middle = _means(known, group, k), _means(known, cell, cells)
+        centres, middle = _means(compared, group, k), _means(compared, cell, cells)
         cost = torch.cdist(middle.double(), centres.double()).square() / basis.variance
         mass = np.bincount(cell.numpy(), minlength=cells) / len(cell)
         shares = _class_shares(cell.numpy(), cells, fit.labels)
@@ -205,7 +235,8 @@ class Donors(Method):
             )
         met = None not in flips
         flip = max((one for one in flips if one is not None), default=1.0) if met else self.flip
-        apart = torch.cdist(held.double(), choice.centres.double()).square() / choice.variance
+        compared = held[:, : choice.centres.shape[1]].double()
+        apart = torch.cdist(compared, choice.centres.double()).square() / choice.variance
         near = apart.gather(1, symbols[:, None]).mean()
         lost = float((1 - flip) * near + flip * apart.mean())
         return lost, choice._replace(flip=float(flip), met=met)
@@ -291,14 +322,17 @@ class Basis(NamedTuple):
     Parameters:
         mean: Of the rows.
         axes: Leading directions, (numbers, dims).
-        variance: Of the components, summed.
+        variance: Of the components that count, summed.
         guess: From components to a guess of each private value, scaled, (dims, columns).
+        compared: How many components count in how alike two records are; the others only say which
+            cell a record is in.
     """
 
     mean: Tensor
     axes: Tensor
     variance: float
     guess: Tensor
+    compared: int
 
     @staticmethod
     def learn(fit: _Records, dims: int, seed: int) -> Basis:
@@ -309,17 +343,68 @@ class Basis(NamedTuple):
         components = (fit.rows - mean) @ axes
         variance = float(components.double().var(0, unbiased=False).sum())
         guess = _linear_guess(components, fit.labels, TILT * variance**0.5)
-        return Basis(mean, axes, variance, guess)
+        return Basis(mean, axes, variance, guess, axes.shape[1])
+
+    @staticmethod
+    def shared(fit: _Records, columns: Sequence[int], dims: int) -> Basis:
+        """Axes of what the columns, of these sizes, tell about each other. They hold too little of
+        a record to guess from, so that a guess from all of it is a component of its own."""
+        mean = fit.rows.double().mean(0)
+        rows = fit.rows.double() - mean
+        axes = shared_axes(rows, columns, dims)
+        variance = float((rows @ axes).var(0, unbiased=False).sum())
+        guess = _linear_guess(rows, fit.labels, TILT * variance**0.5)
+        whole = torch.cat([axes.float(), guess], 1)
+        nothing = torch.zeros(whole.shape[1], guess.shape[1])
+        return Basis(mean.float(), whole, variance, nothing, axes.shape[1])
 
     def components(self, rows: Tensor) -> Tensor:
         return (rows - self.mean) @ self.axes
+
+
+def _columns(schema: Schema) -> list[int]:
+    """How many numbers each column of a table has; none of other records."""
+    plain = schema.plain
+    return [column.size for column in plain.columns] if isinstance(plain, TableSchema) else []
+
+
+def shared_axes(rows: Tensor, columns: Sequence[int], dims: int) -> Tensor:
+    """Main axes of rows that are replaced by what a ridge regression on all other columns says of
+    each column: what a column has alone does not count. The numbers of a category are one column,
+    and all columns have variance 1.
+
+    Parameters:
+        rows: Without their mean, in float64.
+        columns: How many numbers each column has.
+        dims: How many axes.
+
+    >>> common, own = torch.randn(2, 1000, generator=torch.Generator().manual_seed(0)).double()
+    >>> rows = torch.stack([common, common, 100 * own], 1)
+    >>> [round(abs(x), 1) for x in shared_axes(rows, [1, 1, 1], 1)[:, 0].tolist()]
+    [0.7, 0.7, 0.0]
+    """
+    inner = rows.T @ rows / len(rows)
+    blocks = torch.split(inner.diagonal(), list(columns))
+    scale = torch.cat([block.sum().clamp(min=1e-9).rsqrt().expand(len(block)) for block in blocks])
+    inner = inner * scale * scale[:, None]
+    size, told = len(inner), torch.zeros_like(inner)
+    for own in torch.split(torch.arange(size), list(columns)):
+        mask = torch.ones(size, dtype=torch.bool)
+        mask[own] = False
+        others = torch.nonzero(mask)[:, 0]
+        known = inner[others][:, others]
+        known += RIDGE * known.diagonal().mean() * torch.eye(len(others), dtype=torch.float64)
+        told[others[:, None], own] = torch.linalg.solve(known, inner[others][:, own])
+    found = torch.linalg.eigh(told.T @ inner @ told).eigenvectors.flip(1)[:, :dims]
+    axes: Tensor = scale[:, None] * (told @ found)
+    return axes
 
 
 def _linear_guess(components: Tensor, labels: Sequence[tuple[Array, int]], scale: float) -> Tensor:
     """Ridge regression on the indicator of every private value but the first."""
     rows, columns = components.double(), []
     inner = rows.T @ rows
-    inner += 1e-4 * inner.diagonal().mean() * torch.eye(len(inner), dtype=torch.float64)
+    inner += GUESS_RIDGE * inner.diagonal().mean() * torch.eye(len(inner), dtype=torch.float64)
     for truth, classes in labels:
         for value in range(1, classes):
             wanted = torch.as_tensor((truth == value).astype(np.float64))
