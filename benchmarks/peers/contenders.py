@@ -31,6 +31,11 @@ OURS: dict[str, tuple[str, str, Sequence[str]]] = {
     "tree-60": ("tree, target 60 %", "tree", ("target=0.6",)),
     "donors-54": ("donors, target 54 %, no task told", "donors", ("target=0.54",)),
     "donors-60": ("donors, target 60 %, no task told", "donors", ("target=0.6",)),
+    "donors-61": (
+        "donors, target 61 %, one shared axis, no task told",
+        "donors",
+        ("target=0.61", "shared=1"),
+    ),
     "veil-0.05": ("veil, β 0.05, no task told", "veil", ("beta=0.05", *VEIL)),
     "veil-0.1": ("veil, β 0.1, no task told", "veil", ("beta=0.1", *VEIL)),
     "dp-54": ("`dp`, the whole record, ε 0.16", "dp", ("epsilon=0.16", "per=record")),
@@ -81,6 +86,11 @@ PEERS = {
     "obliviator": Peer("Obliviator", "obliviator_peer.py", ("{Obliviator}",)),
     "obliviator-long": Peer(
         "Obliviator, 15 minutes of a core", "obliviator_peer.py", ("{Obliviator}", "500", "15")
+    ),
+    "obliviator-15": Peer(
+        "Obliviator, 15 iterations whatever *fit* says",
+        "obliviator_peer.py",
+        ("{Obliviator}", "15", "inf", "0"),
     ),
     "fair": Peer("gradient reversal (CFair's Fair), μ 10", "cfair_peer.py", ("{cfair}", "fair")),
     "fair-tuned": Peer(
