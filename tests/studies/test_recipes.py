@@ -36,6 +36,7 @@ WANTED = {
     "collaborative-2x2",
     "cloak-adversaries",
     "cloak-fairness",
+    "veil-drawn",
     "veil-portraits",
 }
 
