@@ -40,7 +40,7 @@ __all__ = ["Released", "View", "released_parts"]
 
 class Released:
     """Released records of one part. Noise is fresh in every pass, as it is for every release of a
-    record.
+    record, or that of a few stored draws in turn, where drawing takes long.
 
     Parameters:
         release: What releases them.
