@@ -85,7 +85,7 @@ PEERS = {
     "fnf-0.1": _fnf("0.1"),
     "obliviator": Peer("Obliviator", "obliviator_peer.py", ("{Obliviator}",)),
     "obliviator-long": Peer(
-        "Obliviator, 15 minutes of a core", "obliviator_peer.py", ("{Obliviator}", "500", "15")
+        "Obliviator, 30 minutes of a core", "obliviator_peer.py", ("{Obliviator}", "500", "30")
     ),
     "obliviator-15": Peer(
         "Obliviator, 15 iterations whatever *fit* says",
