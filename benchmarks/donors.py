@@ -155,6 +155,8 @@ def study(rows: Sequence[dict[str, Any]]) -> Study:
         notes=[
             "Balanced accuracy of the best reader of a symbol, a histogram of the attack and select "
             "people.",
+            f"Symbols replaced at random, the most in any row: {max(r['flip'] for r in rows):.1%}. "
+            "Where none is, several releases of a record are one.",
             "Rows with three values behind a figure: the mean of the seeds 0, 1 and 2, of the ends "
             "of the intervals too; all others are seed 0. Where seeds took different numbers of "
             "donors, all are named.",
