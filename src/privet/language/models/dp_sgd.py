@@ -32,9 +32,13 @@ from privet.data.dataset import Array
 from privet.data.schema import PAD
 from privet.evidence.sentences import say
 from privet.language.models.networks import LanguageModel, losses, perplexity
+from privet.language.models.row_lstm import known_to_opacus
 from privet.language.models.settings import PrivacyBudget
 from privet.train import checkpoint
 from privet.train.game import Run
+
+# Rows whose gradients are held at once; a larger batch is clipped and summed piece by piece.
+ROWS_AT_ONCE = {"cpu": 64, "cuda": 512}
 
 
 def for_rows(epsilon: float, delta: float, rows: int) -> tuple[float, float]:
@@ -70,7 +74,8 @@ def require_opacus() -> None:
 def lstm_class(model: str) -> Any:
     """The class that replaces nn.LSTM while gradients per row are needed; it has the same
     parameters by the same names."""
-    return _opacus("layers").DPLSTM if model == "lstm" else nn.LSTM
+    require_opacus()
+    return known_to_opacus() if model == "lstm" else nn.LSTM
 
 
 def copy_weights(source: nn.Module, target: nn.Module) -> None:
@@ -187,6 +192,18 @@ def _step(watched: Any, optimiser: Any, x: Tensor) -> Tensor:
             parameter.grad_sample = torch.zeros(0, *parameter.shape, device=parameter.device)
         optimiser.step()
         return torch.zeros(())
+    pieces = torch.split(x, ROWS_AT_ONCE.get(x.device.type, ROWS_AT_ONCE["cpu"]))
+    total = torch.zeros((), device=x.device)
+    for number, piece in enumerate(pieces, 1):
+        optimiser.zero_grad(set_to_none=True)  # keeps the sum of clipped gradients so far
+        total += _backward(watched, piece)
+        optimiser.signal_skip_step(do_skip=number < len(pieces))
+        optimiser.step()
+    return total / len(x)
+
+
+def _backward(watched: Any, x: Tensor) -> Tensor:
+    """Gradients of each of these rows; the sum of their mean losses."""
     x = x[:, : max(2, int((x != PAD).sum(1).max()))]
     scores, _ = watched(x)
     loss = (losses(scores, x).sum(1) / (x[:, 1:] != PAD).sum(1).clamp(min=1)).mean()
@@ -194,8 +211,7 @@ def _step(watched: Any, optimiser: Any, x: Tensor) -> Tensor:
         # Token ids have no gradient: Opacus' hooks on embeddings warn of it at every step.
         warnings.filterwarnings("ignore", "Full backward hook is firing")
         loss.backward()  # type: ignore[no-untyped-call]
-    optimiser.step()
-    return loss.detach()
+    return loss.detach() * len(x)
 
 
 def _spent_epsilon(noise: float, budget: PrivacyBudget) -> float:
