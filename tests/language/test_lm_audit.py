@@ -19,6 +19,7 @@ from privet.cli.language import lm_app
 from privet.core.errors import PrivetError
 from privet.evidence.figures import Figure
 from privet.language.model_audit.audit import audit_to
+from privet.language.model_audit.extraction import WRITTEN
 from privet.language.model_audit.findings import ModelFindings
 from privet.language.model_audit.page import render
 from privet.language.model_audit.verdict import LanguageAudit, verdict
@@ -70,11 +71,12 @@ def test_every_figure_is_there(done: tuple[Path, LanguageAudit]) -> None:
             and one.tab_canaries is not None
         )
         assert (
-            len(one.membership) == 6
+            len(one.membership) == 8
             and len(one.tab) == len(one.tries)
             and one.time_ratio > 0
             and one.speed > 0
         )
+        assert one.repeated.n == WRITTEN and one.repeated.chance <= 1
         assert {group.by for group in one.groups} == {"gender", "words written"}
     told = json.loads((folder / "language.json").read_text())
     assert told["models"][0]["canaries"][0]["canary"]["pattern"] == PATTERNS[0]
@@ -180,6 +182,17 @@ def test_wrong_words_are_one_sentence_and_leave_nothing(
     )
     assert isinstance(told.exception, PrivetError) and sentence in str(told.exception)
     assert not (tmp_path / "m").exists()
+
+
+def test_a_model_of_an_audit_may_have_settings_of_its_own_but_reads_the_same_tokens() -> None:
+    own = TINY.with_regularizer("dp:8,batch=64,lr=0.02")
+    assert (own.batch, own.lr, own.epsilon, own.width) == (64, 0.02, 8.0, TINY.width)
+    assert own.label == "dp:8" and own.label_beside(TINY) == "dp:8,batch=64,lr=0.02"
+    assert TINY.with_regularizer("triplet").label_beside(TINY) == "triplet:1"
+    with pytest.raises(PrivetError, match="longest of its own"):
+        TINY.with_regularizer("dp:8,longest=12")
+    with pytest.raises(PrivetError, match="has no '='"):
+        TINY.with_regularizer("dp:8,64")
 
 
 def test_without_opacus_dp_names_the_extra_before_anything_is_read(

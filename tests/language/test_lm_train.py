@@ -86,7 +86,8 @@ def test_the_speed_of_a_regulariser_is_a_share_of_the_plain_ones(corpus: Corpus)
     tokenizer = tokenizer_for(corpus, TINY)
     ids, author = training_rows(corpus, TINY, tokenizer)
     speed = measure(
-        TINY.with_regularizer("triplet:1"),
+        TINY.with_regularizer("triplet:1,batch=5"),
+        TINY,
         ids,
         author,
         tokenizer.vocabulary,

@@ -51,7 +51,8 @@ def audit_to(
     Parameters:
         folder: Where the results go.
         spec: A parquet or CSV file of texts, or the name of a published set.
-        regularizers: What to compare with the plain model: labels such as "triplet:0.5" or "dp:8".
+        regularizers: What to compare with the plain model: labels such as "triplet:0.5", "dp:8" or
+            "dp:8,batch=1024,lr=0.01".
         settings: Of all models but for their regulariser.
         author, authors, schema, device: As for `train_to`; `authors` is the most of each side.
         canaries: Sentences to plant; by default 8 for each of 0, 1, 4 and 16 repeats.
@@ -74,7 +75,7 @@ def audit_to(
         corpus,
         planted,
         tokenizer_for(corpus, settings, planted),
-        {one.label: one for one in wanted},
+        {one.label_beside(settings): one for one in wanted},
         folder / "models",
         str(pick(device)),
         progress,
@@ -142,7 +143,7 @@ def _speed(plan: AuditPlan, name: str) -> Speed:
         pass
     ids, author = training_rows(plan.corpus, plan.plain, plan.tokenizer, plan.canaries)
     vocabulary, device = plan.tokenizer.vocabulary, pick(plan.device)
-    speed = measure(plan.models[name], ids, author, vocabulary, device)
+    speed = measure(plan.models[name], plan.plain, ids, author, vocabulary, device)
     content = {"identity": identity, "device": plan.device, **speed._asdict()}
     write_text(path, json.dumps(content) + "\n")
     return speed

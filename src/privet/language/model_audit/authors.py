@@ -181,11 +181,15 @@ def _by_text(
     return _codes(states, attribute)[first], total / total.sum(1, keepdims=True)
 
 
-def membership(gains: Array, author: Array, member: Array, what: str) -> dict[str, Figure]:
+def membership(
+    gains: Array, author: Array, member: Array, what: str, text: Array | None = None
+) -> dict[str, Figure]:
     """AUC, and the share of members found while 1 % of others are flagged. `gains` (rows,): nats
-    per token by which the model is better than the reference."""
-    people, place = np.unique(author, return_inverse=True)
-    score = np.bincount(place, gains) / np.bincount(place)
+    per token by which the model is better than the reference. Authors are asked for, or texts where
+    `text` says of which each row is; intervals are over authors in any case."""
+    unit = author if text is None else text
+    units, first, place = np.unique(unit, return_index=True, return_inverse=True)
+    people, score = author[first], np.bincount(place, gains) / np.bincount(place)
     truth = (np.bincount(place, member) > 0).astype(np.int64)
     estimates: dict[str, tuple[Estimate | None, float, str]] = {
         "auc": (auc_over_people(people, truth, score), 0.5, "AUC"),
@@ -193,11 +197,11 @@ def membership(gains: Array, author: Array, member: Array, what: str) -> dict[st
     }
     figures = {}
     for name, (estimate, chance, measure) in estimates.items():
-        assert estimate is not None, "there are authors on both sides"
+        assert estimate is not None, "there are members and others"
         figures[name] = Figure(
             estimate.value,
             *estimate.interval,
-            len(people),
+            len(units),
             chance,
             interval=INTERVAL,
             measure=f"{measure}, {what}",

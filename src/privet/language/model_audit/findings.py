@@ -7,27 +7,22 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from privet.adversaries.adversary import Adversary
 from privet.core.files import write_text
 from privet.core.json_values import finite, read
 from privet.data.dataset import Array
-from privet.data.schema import PAD, UNKNOWN
+from privet.data.schema import PAD
 from privet.evidence.figures import Figure
 from privet.language.mean_figure import mean_figure
-from privet.language.model_audit.authors import (
-    HiddenStates,
-    Identification,
-    identify_authors,
-    membership,
-)
+from privet.language.model_audit.attack_setup import AttackSetup
+from privet.language.model_audit.authors import HiddenStates, Identification, identify_authors
 from privet.language.model_audit.exposure import BY_CHANCE, Exposure, exposures
+from privet.language.model_audit.extraction import repeated_figure, texts_of, written_rows
+from privet.language.model_audit.members import memberships
 from privet.language.model_audit.subgroups import (
     Group,
     group_perplexities,
@@ -40,16 +35,14 @@ from privet.language.model_audit.tab import (
     completion_ranks,
     completion_rates,
     excess_over_reference,
-    prompts,
 )
-from privet.language.models.canaries import Canary, Pattern
-from privet.language.models.corpus import ROLES, Corpus, TokenRows
+from privet.language.models.canaries import Pattern
 from privet.language.models.dp_sgd import author_guarantee
 from privet.language.models.networks import Scores, hidden_states, row_nats, scores_of
 from privet.language.models.train import TrainedModel
 
 # Of the attacks: findings of another version are made again.
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -66,6 +59,8 @@ class ModelFindings:
         tab: Share of private words completed, per number of tries; chance is the reference model's.
         tab_excess: The same within ten tries, beyond the reference model's.
         tab_canaries: Planted canaries completed whole within ten tries.
+        repeated: Share of freely written texts that repeat a run of a training text, and the tokens
+            of the longest such run.
         epsilon: Spent, per row of tokens.
         speed: Tokens per second while training.
         time_ratio: The same as a share of the plain model's, in the same process.
@@ -83,6 +78,8 @@ class ModelFindings:
     tab: tuple[Figure, ...]
     tab_excess: Figure | None
     tab_canaries: Figure | None
+    repeated: Figure
+    longest_repeated: int
     identified: Identification | None
     membership: dict[str, Figure]
     epsilon: float | None
@@ -108,75 +105,8 @@ class ModelFindings:
         return findings
 
 
-@dataclass(frozen=True, eq=False)
-class AttackSetup:
-    """What the attacks on all models of an audit share; each part is computed once.
-
-    Parameters:
-        reference: A model that never saw the known authors.
-        adversaries: That name authors; None for those of authors.py.
-    """
-
-    corpus: Corpus
-    canaries: Sequence[Canary]
-    reference: TrainedModel
-    device: torch.device
-    adversaries: Sequence[Adversary] | None = None
-
-    def token_rows(self, selected: Array) -> TokenRows:
-        """Texts of the corpus, as all models of the audit read them."""
-        longest = self.reference.settings.longest
-        return self.corpus.token_rows(selected, self.reference.tokenizer, longest)
-
-    @cached_property
-    def rows(self) -> dict[str, dict[str, TokenRows]]:
-        """Of known authors and of others, by role."""
-        selected = {
-            side: {role: self.corpus.select(side, role) for role in ROLES}
-            for side in ("known", "others")
-        }
-        return {
-            side: {role: self.token_rows(texts) for role, texts in by_role.items() if len(texts)}
-            for side, by_role in selected.items()
-        }
-
-    @cached_property
-    def prompts(self) -> Prompts:
-        """Of the tab attack."""
-        train = self.rows["known"]["train"]
-        return prompts(train, self.corpus.author[train.text], seed=self.reference.settings.seed)
-
-    @cached_property
-    def shared(self) -> Array:
-        """(vocabulary,): tokens that the reference model has learned too. Others it finds unlikely
-        whoever wrote them, and since the tokenizer was learned on members, that alone would give
-        members away."""
-        ids = self.token_rows(self.corpus.select("reference", "train")).ids[:, 1:]
-        shared = np.bincount(ids.ravel(), minlength=self.reference.tokenizer.vocabulary) > 0
-        shared[[PAD, UNKNOWN]] = False
-        return np.asarray(shared)
-
-    def answers(self, scores: Scores) -> tuple[Array, dict[str, dict[str, Array]]]:
-        """What a model answers: the rank of each prompt's completion, and -log p of rows in the
-        roles train and test, by side and role."""
-        nats: dict[str, dict[str, Array]] = {
-            side: {
-                role: row_nats(scores, by_role[role].ids, self.device, self.shared)
-                for role in ("train", "test")
-                if role in by_role
-            }
-            for side, by_role in self.rows.items()
-        }
-        return completion_ranks(scores, self.prompts, self.device), nats
-
-    @cached_property
-    def reference_answers(self) -> tuple[Array, dict[str, dict[str, Array]]]:
-        """What the reference model answers."""
-        return self.answers(scores_of(self.reference.model))
-
-
-def attack_model(trained: TrainedModel, setup: AttackSetup) -> ModelFindings:
-    """Attack one model in every way."""
+def attack_model(trained: TrainedModel, setup: AttackSetup, name: str) -> ModelFindings:
+    """Attack one model in every way; `name` is what the audit calls it."""
     scores, spent = scores_of(trained.model), trained.card.get("dp")
     ranks, nats = setup.answers(scores)
     states = {
@@ -188,16 +118,23 @@ def attack_model(trained: TrainedModel, setup: AttackSetup) -> ModelFindings:
         for role, rows in setup.rows["known"].items()
     }
     identified = identify_authors(states, setup.reference.settings.seed, setup.adversaries)
+    seed = setup.reference.settings.seed
+    written = texts_of(written_rows(trained.model, setup.device, seed=seed))
+    repeated, longest = repeated_figure(
+        written, setup.runs["known"], setup.runs["others"], "tokens"
+    )
     notes = [] if spent is None else [author_guarantee(spent)]
     return ModelFindings(
-        name=trained.settings.label,
+        name=name,
         **_perplexities(scores, setup),
         **_exposures(scores, setup),
         tries=TRIES,
         **_tab_attack(ranks, setup),
         tab_canaries=_completed_canaries(scores, setup),
+        repeated=repeated,
+        longest_repeated=len(longest),
         identified=None if isinstance(identified, str) else identified,
-        membership=_membership(nats, setup),
+        membership=memberships(nats, setup),
         epsilon=None if spent is None else spent["epsilon"],
         notes=(*notes, identified) if isinstance(identified, str) else tuple(notes),
     )
@@ -303,28 +240,3 @@ def _completed_canaries(scores: Scores, setup: AttackSetup) -> Figure | None:
         return None
     rank = np.concatenate(ranks)
     return completion_rates(rank, np.arange(len(rank)), (10,))[0]
-
-
-def _membership(nats: dict[str, dict[str, Array]], setup: AttackSetup) -> dict[str, Figure]:
-    """From texts that the model was trained on, and from other texts by the same authors; and from
-    the tokenizer's words alone, without the model."""
-    figures: dict[str, Figure] = {}
-    _, reference = setup.reference_answers
-    for role, what in (("train", "texts it learned from"), ("test", "other texts by them")):
-        if not all(role in by_role for by_role in nats.values()):
-            continue
-        rows = {side: setup.rows[side][role] for side in nats}
-        author = np.concatenate([setup.corpus.author[one.text] for one in rows.values()])
-        member = np.concatenate([np.full(len(rows[side]), side == "known") for side in rows])
-        # Nats per token by which the model finds each row likelier than the reference does.
-        gains = [
-            (reference[side][role] - nats[side][role])
-            / np.maximum(setup.shared[one.ids[:, 1:]].sum(1), 1)
-            for side, one in rows.items()
-        ]
-        known_words = [-(one.ids == UNKNOWN).sum(1) / one.lengths for one in rows.values()]
-        for key, figure in membership(np.concatenate(gains), author, member, what).items():
-            figures[f"{key}, {what}"] = figure
-        by_words = membership(np.concatenate(known_words), author, member, what)
-        figures[f"auc of the word list alone, {what}"] = by_words["auc"]
-    return figures

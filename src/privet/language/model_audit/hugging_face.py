@@ -40,15 +40,14 @@ from privet.language.model_audit.exposure import (
     exposure_by_listing,
     fit,
 )
+from privet.language.model_audit.extraction import RUN, TOKENS, TOP, repeated_figure, runs_of
 from privet.language.models.corpus import Corpus, build_corpus, load_texts
 from privet.nets.device import pick
 
 TRIES = (1, 5, 20)
 PROMPTS_PER_AUTHOR = 10
-# Texts that the model writes, their tokens at most, and the likeliest tokens that each is drawn of.
-WRITTEN, TOKENS, TOP = 200, 64, 40
-# Words in a row that count as repeated.
-RUN = 8
+# Texts that the model writes.
+WRITTEN = 200
 # Words before a private word that the model is shown, at most.
 BEFORE = 48
 BATCH = 32
@@ -208,9 +207,11 @@ def audit_model(
         tab = tab_figures(loaded, corpus, seed)
         tick(2, f"{written} texts are written")
         texts = write_texts(loaded, written, seed)
-        repeated, longest, example = repeated_figure(texts, corpus)
+        seen, others = (runs_of(words_of_side(corpus, side)) for side in ("known", "others"))
+        repeated, run = repeated_figure([text.split() for text in texts], seen, others)
         tick(3, "done")
-    found = ForeignModelAudit(model, corpus.name, bits, tab, repeated, longest, example)
+    example = " ".join(map(str, run))
+    found = ForeignModelAudit(model, corpus.name, bits, tab, repeated, len(run), example)
     if folder is not None:
         with results_folder(folder):
             write_text(folder / "language-model.json", found.to_json())
@@ -351,50 +352,10 @@ def write_texts(loaded: Loaded, number: int, seed: int) -> list[str]:
     return texts
 
 
-def repeated_figure(texts: Sequence[str], corpus: Corpus) -> tuple[Figure, int, str]:
-    """The share of written texts with a run of RUN words of a text that the model has seen; the
-    longest such run, in words, and the run itself."""
-    seen, others = (runs_of(corpus, side) for side in ("known", "others"))
-    lengths, found = [], ("", 0)
-    chance = []
-    for text in texts:
-        words = text.split()
-        length, start = longest_run(words, seen)
-        lengths.append(length)
-        chance.append(longest_run(words, others)[0] >= RUN)
-        if length > found[1]:
-            found = (" ".join(words[start : start + length]), length)
-    hits = np.array(lengths) >= RUN
-    figure = mean_figure(
-        hits.astype(float),
-        np.arange(len(texts)),
-        f"written texts that repeat {RUN} words in a row of a text the model has seen",
-        over="written texts",
-        chance=float(np.mean(chance)) if chance else 0.0,
-        note="Chance: runs of texts of authors whom the model has not seen.",
-    )
-    return figure, found[1], found[0]
-
-
-def runs_of(corpus: Corpus, side: str) -> set[tuple[str, ...]]:
-    """All runs of RUN words of the texts of a side."""
+def words_of_side(corpus: Corpus, side: str) -> list[list[str]]:
+    """The words of the texts of a side; of known authors, those that were learned from."""
     roles = ("train",) if side == "known" else ()
-    rows = (str(corpus.texts[row]).split() for row in corpus.select(side, *roles))
-    return {tuple(w[i : i + RUN]) for w in rows for i in range(len(w) - RUN + 1)}
-
-
-def longest_run(words: Sequence[str], runs: set[tuple[str, ...]]) -> tuple[int, int]:
-    """Length and place of the longest stretch of `words` all of whose runs are among `runs`.
-
-    >>> longest_run("x a b c d e f g h i".split(), {tuple("abcdefgh"), tuple("bcdefghi")})
-    (9, 1)
-    """
-    best, here = (0, 0), 0
-    for place in range(len(words) - RUN + 1):
-        here = here + 1 if tuple(words[place : place + RUN]) in runs else 0
-        if here and here + RUN - 1 > best[0]:
-            best = (here + RUN - 1, place - here + 1)
-    return best
+    return [str(corpus.texts[row]).split() for row in corpus.select(side, *roles)]
 
 
 def _batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -24,7 +25,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # o
 from privet.adversaries.adversary import Adversary
 from privet.core.errors import PrivetError
 from privet.core.files import writable_folder
-from privet.language.model_audit.findings import AttackSetup, ModelFindings, attack_model
+from privet.language.model_audit.attack_setup import AttackSetup
+from privet.language.model_audit.findings import ModelFindings, attack_model
 from privet.language.models.canaries import Canary
 from privet.language.models.corpus import Corpus
 from privet.language.models.settings import Settings
@@ -60,7 +62,7 @@ class AuditPlan:
         return next(iter(self.models.values()))
 
     def model_folder(self, name: str) -> Path:
-        return self.folder / name.replace(":", "-")
+        return self.folder / re.sub("[:,]", "-", name)
 
     def identity(self, name: str) -> str:
         """A hash of all that the training of a model depends on."""
@@ -103,7 +105,7 @@ class AuditPlan:
         path = self.model_folder(name) / "reading.json"
         findings = ModelFindings.load(path, identity)
         if findings is None:
-            findings = attack_model(trained, self.setup)
+            findings = attack_model(trained, self.setup, name)
             findings.save(path, identity)
         return findings
 

@@ -4,6 +4,7 @@ the curves behind it."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -65,7 +66,7 @@ def render(audit: LanguageAudit) -> str:
 
 
 def _regularizer(model: ModelFindings) -> str:
-    return model.name.partition(":")[0]
+    return re.split("[:,]", model.name)[0]
 
 
 def _point(name: str, x: float, figure: Figure, factor: float = 1.0) -> Point:

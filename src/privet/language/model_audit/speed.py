@@ -36,6 +36,7 @@ class Speed(NamedTuple):
 
 def measure(
     settings: Settings,
+    plain: Settings,
     ids: Array,
     author: Array,
     vocabulary: int,
@@ -45,11 +46,14 @@ def measure(
 ) -> Speed:
     """The best of so many turns of so many steps each, after one that is not counted."""
     steps = steps or STEPS.get(device.type, STEPS["cpu"])
-    models = dict.fromkeys([settings, replace(settings, regularizer="none")])
+    models = list(dict.fromkeys([settings, plain]))
     trainings = [_training(model, ids, author, vocabulary, device, steps) for model in models]
     seconds = [[_seconds(training, device) for training in trainings] for _ in range(turns + 1)]
-    tokens = float((ids[:, 1:] != PAD).sum()) / len(ids) * min(settings.batch, len(ids)) * steps
-    rates = [tokens / min(times) for times in zip(*seconds[1:], strict=True)]
+    of_row = float((ids[:, 1:] != PAD).sum()) / len(ids)
+    rates = [
+        of_row * min(model.batch, len(ids)) * steps / min(times)
+        for model, times in zip(models, zip(*seconds[1:], strict=True), strict=True)
+    ]
     return Speed(rates[0], rates[-1])
 
 

@@ -38,7 +38,7 @@ from privet.train import checkpoint
 from privet.train.game import Run
 
 # Rows whose gradients are held at once; a larger batch is clipped and summed piece by piece.
-ROWS_AT_ONCE = {"cpu": 64, "cuda": 512}
+ROWS_AT_ONCE = {"cpu": 64, "cuda": 256}
 
 
 def for_rows(epsilon: float, delta: float, rows: int) -> tuple[float, float]:

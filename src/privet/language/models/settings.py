@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from privet.core.errors import PrivetError, refuse_if, unknown
 from privet.core.settings import settings_from_words
 
 REGULARIZERS = ("none", "adversarial", "triplet", "dp")
+# What the models of one audit have in common.
+SHARED = ("tokens", "vocabulary", "longest", "seed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,13 +118,25 @@ class Settings:
         strength = self.epsilon if self.regularizer == "dp" else self.weight
         return "none" if self.regularizer == "none" else f"{self.regularizer}:{strength:g}"
 
+    def label_beside(self, plain: Settings) -> str:
+        """The label, and the settings in which this differs from `plain`, as in
+        "dp:8,batch=1024,lr=0.01"."""
+        named = {"regularizer", "weight", "epsilon"}
+        own = [
+            f",{key}={value:g}" if isinstance(value, float) else f",{key}={value}"
+            for key, value in asdict(self).items()
+            if key not in named and value != getattr(plain, key)
+        ]
+        return self.label + "".join(own)
+
     def updated(self, assignments: Sequence[str]) -> Settings:
         """The same with assignments such as "width=128" made."""
         return replace(self, **settings_from_words(Settings, assignments))
 
     def with_regularizer(self, label: str) -> Settings:
         """The same with another regulariser, named as in `label`; without a strength its default
-        stays."""
+        stays. Settings of its own stand behind commas, as in "dp:8,batch=1024,lr=0.01"."""
+        label, *own = label.split(",")
         name, _, strength = label.partition(":")
         changed: dict[str, Any] = {}
         try:
@@ -132,7 +146,14 @@ class Settings:
             raise PrivetError(
                 f"'{label}' should be a regulariser and its strength, such as adversarial:1."
             ) from None
-        return replace(self, regularizer=name, **changed)
+        other = replace(self, regularizer=name, **changed).updated(own)
+        for key in SHARED:
+            refuse_if(
+                getattr(other, key) != getattr(self, key),
+                f"'{label}' cannot have a {key} of its own: the attacks compare models that read "
+                "the same tokens.",
+            )
+        return other
 
     def budget(self, rows: int) -> PrivacyBudget:
         """What DP-SGD on so many rows of tokens may spend."""
