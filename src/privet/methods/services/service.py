@@ -25,7 +25,6 @@ from privet.data.dataset import Array, Attribute
 from privet.data.schema import ImageSchema, Schema, SignalSchema, TableSchema
 from privet.methods.known_labels import accuracy, cross_entropy
 from privet.methods.method import Problem
-from privet.methods.services import onnx_torch
 from privet.nets.code import REACH, body
 from privet.nets.convolutions import prepare
 from privet.nets.resnet import Jitter
@@ -141,6 +140,8 @@ def provided_service(
         source, sha256 = f"torch module {name}", _digest(inner)
         provided = ProvidedModel(inner, problem.schema, about, (-1.0, 1.0), name)
     else:
+        from privet.methods.services import onnx_torch  # needed for foreign models only
+
         path = Path(model)
         about = dict(card) if card is not None else beside_card(path, None)
         converted, graph, sha256 = onnx_torch.read(path)
