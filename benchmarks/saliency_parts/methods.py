@@ -1,15 +1,16 @@
 """What a service looks at: per picture, how much each pixel matters, and how well the service does
 on the pixels that matter most.
 
-Ways to tell: U-Noise's map (1 - m(x): quiet means needed), Grad-CAM, occlusion, and chance as a
-control. They are compared by one rule. Keep the share p of pixels that matter most, obscure the
-rest, ask the frozen service, and count Dice (of masks) or right answers (of classes):
+Ways to tell: U-Noise's map (1 - m(x): quiet means needed), those of explainers.py, and chance as a
+control. They are compared by one rule. Keep some pixels, obscure the rest, ask the frozen service,
+and count Dice (of masks) or right answers (of classes):
 
-    curve(p) = mean over pictures of score(service(x kept at the top p, obscured elsewhere)),    area = its mean over p
+    insertion(p) = mean over pictures of score(service(x with the top p kept)),
+    deletion(p)  = the same with the last p kept, so that the top 1 - p is gone,
+    area = mean of the curve over p
 
-Grad-CAM: Selvaraju and others, ICCV 2017; for masks, the score explained is that of all pixels that
-the service marks (Vinogradova, Dibrov and Myers, AAAI 2020). Occlusion: Zeiler and Fergus, ECCV
-2014. Both are captum's (Kokhlikyan and others, 2020).
+A good way has a large area of insertion and a small one of deletion (Petsiuk, Das and Saenko, RISE,
+BMVC 2018).
 """
 
 from __future__ import annotations
@@ -17,17 +18,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from privet.core.errors import missing_extra
 from privet.data.dataset import Array
-from privet.evidence.figures import Figure
+from privet.evidence.figures import Direction, Figure
 from privet.evidence.person_intervals import bootstrap_people
 from privet.methods.services.service import Service
 from privet.methods.unoise import score_of
@@ -40,31 +38,10 @@ Fill = Literal["noise", "grey"]
 FILLS: tuple[Fill, ...] = ("noise", "grey")
 """How the other pixels are obscured: by loud noise, as U-Noise does, or by one colour, as occlusion
 does."""
+Order = Literal["insertion", "deletion"]
+ORDERS: tuple[Order, ...] = ("insertion", "deletion")
+"""Which pixels are kept: those that matter most, or those that matter least."""
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-
-
-class _Asked(nn.Module):
-    """The one number per picture that is explained: the service's mean score over its own
-    answer."""
-
-    def __init__(self, service: Service) -> None:
-        super().__init__()
-        self.module = service.module
-
-    def forward(self, x: Tensor, where: Tensor) -> Tensor:
-        scores: Tensor = self.module(x)
-        return (scores * where).flatten(1).sum(1) / where.flatten(1).sum(1).clamp(min=1)
-
-
-def own_answer(service: Service, x: Tensor) -> Tensor:
-    """Ones where the service says so: at the pixels that it marks, or at its class."""
-    with torch.no_grad():
-        scores = service(x)
-    return (
-        (scores > 0).float()
-        if service.attribute.kind == "mask"
-        else F.one_hot(scores.argmax(1), scores.shape[1]).float()
-    )
 
 
 def of_map(veil: NoiseMap) -> Importance:
@@ -77,47 +54,6 @@ def of_map(veil: NoiseMap) -> Importance:
     return ask
 
 
-def grad_cam(service: Service, layer: nn.Module) -> Importance:
-    """Maps of `layer`, weighted by their mean gradient, where positive; brought to the picture's
-    size."""
-    attr = _captum("Grad-CAM")
-
-    def ask(x: Tensor) -> Tensor:
-        service.module.eval()
-        cam = attr.LayerGradCam(_Asked(service), layer)
-        found = cam.attribute(
-            x, additional_forward_args=(own_answer(service, x),), relu_attributions=True
-        )
-        whole: Tensor = attr.LayerAttribution.interpolate(found, x.shape[2:], "bilinear")
-        return whole.detach().squeeze(1)
-
-    return ask
-
-
-def occlusion(
-    service: Service, window: int, stride: int, grey: Tensor, at_once: int = 16
-) -> Importance:
-    """How much the score falls when a square around the pixel is covered in grey (one value per
-    channel)."""
-    attr = _captum("Occlusion")
-
-    def ask(x: Tensor) -> Tensor:
-        service.module.eval()
-        channels = x.shape[1]
-        with torch.inference_mode():
-            found: Tensor = attr.Occlusion(_Asked(service)).attribute(
-                x,
-                sliding_window_shapes=(channels, window, window),
-                strides=(channels, stride, stride),
-                baselines=grey.view(1, -1, 1, 1).expand(x.shape),
-                additional_forward_args=(own_answer(service, x),),
-                perturbations_per_eval=at_once,
-            )
-        return found.mean(1)
-
-    return ask
-
-
 def at_random(seed: int = 0) -> Importance:
     """The control: every pixel matters as chance has it."""
     dice = torch.Generator().manual_seed(seed)
@@ -126,13 +62,6 @@ def at_random(seed: int = 0) -> Importance:
         return torch.rand(len(x), *x.shape[2:], generator=dice).to(x.device)
 
     return ask
-
-
-def _captum(who: str) -> Any:
-    try:
-        return import_module("captum.attr")
-    except ImportError:
-        raise missing_extra("captum", "explain", who) from None
 
 
 def ranks(importance: Tensor, seed: int = 0) -> Tensor:
@@ -175,7 +104,9 @@ class Curve:
 
     name: str
     fill: Fill
+    order: Order
     shares: tuple[float, ...]
+    """Of pixels that are kept."""
     scores: tuple[Figure, ...]
     """One per share: Dice or accuracy, with an interval over pictures."""
     area: Figure
@@ -193,6 +124,7 @@ def curve(
     fill: Fill,
     grey: Tensor,
     *,
+    order: Order = "insertion",
     shares: Sequence[float] = SHARES,
     loud: float = 1.0,
     people: Array | None = None,
@@ -200,6 +132,8 @@ def curve(
     seed: int = 0,
 ) -> Curve:
     """The service on pictures kept by these ranks; `truth` is the masks or classes."""
+    if order == "deletion":
+        rank = rank[0].numel() - 1 - rank
     rows = []
     with torch.inference_mode():
         for start in range(0, len(x), batch):
@@ -218,13 +152,15 @@ def curve(
     who = np.arange(len(table)) if people is None else people
     each = np.trapezoid(table, shares, axis=1) / (shares[-1] - shares[0])
     measure = "Dice" if service.attribute.kind == "mask" else "accuracy"
-    scores = tuple(_figure(column, who, measure) for column in table.T)
+    better: Direction = "higher" if order == "insertion" else "lower"
+    scores = tuple(_figure(column, who, measure, better=better) for column in table.T)
     return Curve(
         name,
         fill,
+        order,
         tuple(shares),
         scores,
-        _figure(each, who, f"{measure}, mean over shares"),
+        _figure(each, who, f"{measure}, mean over shares", better=better),
         tuple(each.tolist()),
     )
 
@@ -241,7 +177,11 @@ def margin(one: Curve, other: Curve, people: Array | None = None) -> Figure:
 
 
 def _figure(
-    values: Array, people: Array, measure: str, bounds: tuple[float, float] = (0.0, 1.0)
+    values: Array,
+    people: Array,
+    measure: str,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    better: Direction = "higher",
 ) -> Figure:
     inputs = np.c_[values, np.ones(len(values))]
     low, high = bootstrap_people(
@@ -254,7 +194,7 @@ def _figure(
         len(values),
         0.0,
         "share",
-        "higher",
+        better,
         "bootstrap over pictures 95 %",
         measure,
     )
@@ -286,7 +226,7 @@ class Comparison:
     raw: Figure
     """Of the service on the pictures as they are."""
     curves: tuple[Curve, ...]
-    """One per way and fill, in the order of the ways."""
+    """One per way, fill and order."""
     seconds: Mapping[str, float]
     """Per way, for one picture."""
     notes: tuple[str, ...] = ()
@@ -303,6 +243,7 @@ def compare(
     loud: float = 1.0,
     people: Array | None = None,
     fills: Sequence[Fill] = FILLS,
+    orders: Sequence[Order] = ORDERS,
     shares: Sequence[float] = SHARES,
     notes: Sequence[str] = (),
     seed: int = 0,
@@ -319,11 +260,13 @@ def compare(
             ranks(one, seed),
             fill,
             grey,
+            order=order,
             shares=shares,
             loud=loud,
             people=people,
             seed=seed,
         )
+        for order in orders
         for fill in fills
         for name, one in maps.items()
     ]

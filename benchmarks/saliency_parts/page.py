@@ -14,15 +14,19 @@ import numpy as np
 from jinja2 import ChoiceLoader, FileSystemLoader
 from markupsafe import Markup
 from PIL import Image
+from sources_parts.pictures import sheet
+from torch import Tensor
 
+from privet.core.files import write_text
 from privet.data.dataset import Array
 from privet.evidence.formatting import percent
 from privet.reporting.label_placement import Box
 from privet.reporting.page import jinja
-from saliency_parts.methods import Comparison, Curve
+from saliency_parts.methods import Comparison, Curve, obscure, ranks
 
 FILLED = {"noise": "the rest drowned in noise", "grey": "the rest painted grey"}
-COLOURS = 7
+KEEPS = {"insertion": "the most important kept", "deletion": "the least important kept"}
+COLOURS = 9
 """Of lines, in saliency.html."""
 KEPT = 0.3
 """Share of pixels in the pictures of what is kept."""
@@ -35,7 +39,7 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One way in the table: its areas in the order of the fills, and its time."""
+    """One way in the table: its areas in the order of the panels, and its time."""
 
     name: str
     colour: int
@@ -43,21 +47,60 @@ class Row(NamedTuple):
     seconds: str
 
 
+def draw(
+    out: Path,
+    found: Comparison,
+    maps: Mapping[str, Tensor],
+    test: Any,
+    grey: Tensor,
+    examples: int,
+) -> None:
+    """saliency.html, and maps.png with the same pictures: a column each, a line for every way."""
+    x, truth = test.x[:examples], test.truth[:examples].cpu().numpy()
+    maps = {name: one[:examples] for name, one in maps.items()}
+    strips = []
+    for at in range(len(x)):
+        one = slice(at, at + 1)
+        kept = {
+            name: obscure(x[one], ranks(m[one]), KEPT, "grey", grey)[0].cpu().numpy()
+            for name, m in maps.items()
+        }
+        mask = truth[at] if truth.ndim == 3 else None
+        own = {name: m[at].cpu().numpy() for name, m in maps.items()}
+        strips.append(strip(x[at].cpu().numpy(), mask, own, kept))
+    write_text(out / "saliency.html", render(found, strips))
+    lines = [("picture", _bytes(x.cpu().numpy()))]
+    if truth.ndim == 3:
+        lines.append(("mask", _coloured(truth)))
+    lines += [
+        (name, _coloured(np.stack([_stretched(one) for one in m.cpu().numpy()])))
+        for name, m in maps.items()
+    ]
+    sheet(out / "maps.png", lines)
+
+
+def _coloured(grey: Array) -> Array:
+    """(n, height, width) in [0, 1] to bytes (n, 3, height, width)."""
+    return np.repeat((255 * grey).astype(np.uint8)[:, None], 3, axis=1)
+
+
 def render(found: Comparison, strips: Sequence[Sequence[Cell]] = ()) -> str:
     """The page. It shows the pictures in `strips`, one row each."""
-    names, fills = list(found.seconds), list(dict.fromkeys(one.fill for one in found.curves))
+    names = list(found.seconds)
+    kinds = list(dict.fromkeys((one.order, one.fill) for one in found.curves))
+    titles = [f"{KEEPS[order]}, {FILLED[fill]}" for order, fill in kinds]
     rows = [
         Row(
             name,
             place % COLOURS,
-            [c for c in found.curves if c.name == name],
+            [c for kind in kinds for c in of_kind(found.curves, kind) if c.name == name],
             _time(found.seconds[name]),
         )
         for place, name in enumerate(names)
     ]
     panels = [
-        (FILLED[fill], picture([c for c in found.curves if c.fill == fill], names, found.measure))
-        for fill in fills
+        (title, picture(of_kind(found.curves, kind), names, found.measure))
+        for title, kind in zip(titles, kinds, strict=True)
     ]
     env = jinja()
     here = FileSystemLoader(Path(__file__).parent)
@@ -67,11 +110,16 @@ def render(found: Comparison, strips: Sequence[Sequence[Cell]] = ()) -> str:
     return page.render(
         found=found,
         rows=rows,
-        fills=[FILLED[f] for f in fills],
+        titles=titles,
         panels=panels,
         strips=strips,
         kept=f"{100 * KEPT:.0f}",
     )
+
+
+def of_kind(curves: Sequence[Curve], kind: tuple[str, str]) -> list[Curve]:
+    """Those of one order and fill."""
+    return [one for one in curves if (one.order, one.fill) == kind]
 
 
 def picture(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,6 @@ from PIL import Image
 
 from masks import Reader, halves
 from privet import Run
-from privet.core.errors import PrivetError
 from privet.data.dataset import Attribute
 from privet.methods.services.segmentation import dice
 from privet.methods.services.service import Service
@@ -26,20 +26,19 @@ from privet.nets.convolutions import prepare
 from privet.nets.unet import NoiseMap
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import saliency
 from saliency_parts import page
-from saliency_parts.methods import (
-    SHARES,
-    at_random,
-    compare,
-    curve,
+from saliency_parts.explainers import (
+    asked,
+    explainers,
     grad_cam,
-    margin,
-    obscure,
+    integrated_gradients,
     occlusion,
-    of_map,
     own_answer,
-    ranks,
 )
+from saliency_parts.methods import SHARES, at_random, compare, curve, margin, obscure, of_map, ranks
+from saliency_parts.record import record
+from tables import read
 
 GREY = torch.zeros(3)
 captum_is_here = pytest.mark.skipif(
@@ -135,47 +134,37 @@ def test_the_noise_map_says_one_less_its_noise(pictures):
     assert torch.allclose(said, 1 - veil.eval().map(x).squeeze(1)) and said.shape == (24, 16, 16)
 
 
-@captum_is_here
 def test_occlusion_is_what_covering_each_square_costs(service, pictures):
     x, _ = pictures
     found = occlusion(service, 4, 4, GREY)(x[:5])
     where = own_answer(service, x[:5])
-
-    def asked(z):
-        return (service(z) * where).flatten(1).sum(1) / where.flatten(1).sum(1)
-
     for row in range(0, 16, 4):
         for column in range(0, 16, 4):
             covered = x[:5].clone()
             covered[:, :, row : row + 4, column : column + 4] = 0
-            cost = asked(x[:5]) - asked(covered)
+            cost = asked(service, x[:5], where) - asked(service, covered, where)
             assert torch.allclose(
                 found[:, row : row + 4, column : column + 4],
-                cost[:, None, None].expand(5, 4, 4),
+                cost.detach()[:, None, None].expand(5, 4, 4),
                 atol=1e-4,
             )
     assert found[:, :, 8:].abs().max() < 1e-5, "the half that is not read matters"
 
 
-@captum_is_here
+def test_integrated_gradients_add_up_to_what_grey_costs(service, pictures):
+    x, _ = pictures
+    found = integrated_gradients(service, GREY)(x)
+    where = own_answer(service, x)
+    cost = asked(service, x, where) - asked(service, torch.zeros_like(x), where)
+    assert torch.allclose(found.sum((1, 2)), cost.detach(), atol=1e-4)
+    assert found[:, :, 8:].abs().max() < 1e-6, "the half that is not read matters"
+
+
 def test_grad_cam_shows_what_speaks_for_the_answer(service, pictures):
     x, truth = pictures
     found = grad_cam(service, service.module.look)(x)
     assert torch.equal(found > 0, truth.bool()), "positive just where green raises the score"
     assert dice(found > 0, truth).min() == 1
-
-
-def test_without_captum_the_extra_is_named(service, monkeypatch):
-    monkeypatch.setitem(sys.modules, "captum.attr", None)
-    for ask in (
-        lambda: grad_cam(service, service.module.look),
-        lambda: occlusion(service, 4, 4, GREY),
-    ):
-        with pytest.raises(
-            PrivetError,
-            match=r"needs the package captum: install it with  pip install 'privet\[explain\]'",
-        ):
-            ask()
 
 
 def test_the_page_shows_every_way_and_needs_nothing_else(service, pictures):
@@ -184,7 +173,7 @@ def test_the_page_shows_every_way_and_needs_nothing_else(service, pictures):
     found, maps = compare(
         ways, service, x, truth, GREY, data="halves", notes=["Something was left out."]
     )
-    assert found.raw.value == 1.0 and len(found.curves) == 4 and set(found.seconds) == set(ways)
+    assert found.raw.value == 1.0 and len(found.curves) == 8 and set(found.seconds) == set(ways)
     kept = {
         name: obscure(x[:1], ranks(one[:1]), 0.3, "grey", GREY)[0].numpy()
         for name, one in maps.items()
@@ -223,22 +212,112 @@ def test_a_higher_curve_is_drawn_higher(service, pictures):
     ) == len(SHARES)
 
 
+def our_service(task: str) -> tuple[Service, torch.Tensor]:
+    """A service as U-Noise makes it, not taught, whose every layer has both signs, and pictures
+    that its squares do not fit."""
+    data = halves(24, side=36)
+    problem = UNoise().problem(data, ["u"], [task], [], Run(device="cpu"))
+    torch.manual_seed(2)
+    service = UNoiseNetworks(problem, UNoise(width=0.05)).services[0]
+    for norm in service.module.modules():
+        if isinstance(norm, torch.nn.BatchNorm2d):
+            torch.nn.init.normal_(norm.bias, std=0.5)
+            torch.nn.init.normal_(norm.weight)
+    return service, prepare(torch.from_numpy(data.records[:3]))
+
+
 @captum_is_here
 @pytest.mark.parametrize("task", ["where", "y"])
-def test_both_explain_our_own_services(task):
-    data = halves(24, side=32)
-    problem = UNoise().problem(data, ["u"], [task], [], Run(device="cpu"))
-    torch.manual_seed(0)
-    service = UNoiseNetworks(problem, UNoise(width=0.05)).services[0]
-    x = prepare(torch.from_numpy(data.records[:3]))
-    layer = service.module.deepest if task == "where" else service.module.get_submodule("body")
+def test_explainers_say_what_captum_says(task):
+    from captum import attr
+
+    service, x = our_service(task)
+    grey = torch.tensor([0.1, -0.2, 0.3])
+    base = grey.view(1, -1, 1, 1).expand(x.shape)
+
+    def score(z, where):
+        return asked(service, z, where)
+
+    def agree(own, theirs):
+        assert torch.allclose(own(x), theirs, atol=1e-4 * float(theirs.abs().max()))
+        assert theirs.abs().max() > 0
+
+    where = own_answer(service, x)
+    module = service.module
+    layer = module.deepest if task == "where" else module.get_submodule("body")
+    wrapped = Wrapped(service)
+    cam = attr.LayerGradCam(wrapped, layer).attribute(x, additional_forward_args=(where,))
+    cam = attr.LayerAttribution.interpolate(cam.relu(), x.shape[2:], "bilinear")
+    agree(grad_cam(service, layer), cam.detach().squeeze(1))
+    squares = attr.Occlusion(score).attribute(
+        x,
+        sliding_window_shapes=(3, 8, 8),
+        strides=(3, 5, 5),
+        baselines=base,
+        additional_forward_args=(where,),
+    )
+    agree(occlusion(service, 8, 5, grey), squares.detach().mean(1))
+    parts = attr.IntegratedGradients(score).attribute(
+        x, base, additional_forward_args=(where,), n_steps=32
+    )
+    agree(integrated_gradients(service, grey, 32), parts.sum(1))
+    agree(integrated_gradients(service, grey, 32, signed=False), parts.abs().sum(1))
+
+
+class Wrapped(torch.nn.Module):
+    """The service's own answer as a module, in which captum finds its layers."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__()
+        self.module, self.service = service.module, service
+
+    def forward(self, x, where):
+        return asked(self.service, x, where)
+
+
+@pytest.mark.parametrize("task", ["where", "y"])
+def test_explainers_leave_our_services_as_they_are(task):
+    service, x = our_service(task)
     before = {name: value.clone() for name, value in service.module.state_dict().items()}
-    for ask in (grad_cam(service, layer), occlusion(service, 8, 8, GREY)):
+    for name, ask in explainers(service, x, GREY).items():
         found = ask(x)
-        assert found.shape == (3, 32, 32) and found.isfinite().all()
+        assert found.shape == (3, 36, 36) and found.isfinite().all()
         assert torch.allclose(ask(x[1:2]), found[1:2], atol=1e-4), (
-            "a picture's map depends on the others of its batch"
+            f"{name}: a picture's map depends on the others of its batch"
         )
     assert all(
         torch.equal(value, before[name]) for name, value in service.module.state_dict().items()
     )
+    assert not any(p.grad is not None for p in service.module.parameters())
+
+
+def test_what_matters_most_is_deleted_first(service, pictures):
+    x, truth = pictures
+    order = ranks(left(x))
+    deleted = curve("perfect", service, x, truth, order, "noise", GREY, order="deletion")
+    turned = curve("worst", service, x, truth, ranks(-left(x)), "noise", GREY)
+    perfect = curve("perfect", service, x, truth, order, "noise", GREY)
+    assert deleted.area.value == pytest.approx(turned.area.value, abs=0.02)
+    assert deleted.area.value < perfect.area.value
+    assert deleted.area.better == "lower" and perfect.area.better == "higher"
+
+
+def test_a_run_is_measured_as_it_goes_and_recorded(tmp_path, monkeypatch):
+    monkeypatch.setattr(saliency.privet, "load", lambda *_: halves(40, side=32))
+    out = tmp_path / "out"
+    words = f"--data x --task where --private u --out {out} --levels 4 4 4 --lessons 1 --epochs 1"
+    words += " --c 0.01 0.1 1 --around --pictures 4 --examples 2 --device cpu --seconds"
+    for seconds, sizes in (("0", 1), ("100", 3)):
+        monkeypatch.setattr(sys, "argv", ["saliency.py", *words.split(), seconds])
+        assert saliency.main() == 0
+        told = json.loads((out / "saliency.json").read_text())
+        assert len(told["learned_on_select"]) == sizes, "nothing new is begun when time is up"
+    assert len(told["learned_on_select"]["small"]["areas"]) == 3
+    assert {name.name for name in out.iterdir()} == {"saliency.json", "saliency.html", "maps.png"}
+    record([out / "saliency.json"], "x", "a machine", tmp_path)
+    ways, grid = read(tmp_path / "x.json"), read(tmp_path / "x-c.json")
+    assert [row["way"] for row in ways.rows] == list(told["comparison"]["seconds"])
+    area = next(c for c in told["comparison"]["curves"] if c["order"] == "deletion")["area"]
+    assert float(ways.rows[0]["deletion_noise"]["value"]) == round(area["value"], 3)
+    assert [row["c"] for row in grid.rows] == ["0.01", "0.1", "1"]
+    assert sum(bool(row["small"].get("strong")) for row in grid.rows) == 1
