@@ -9,6 +9,7 @@ from torch import nn
 
 from privet.language.models import dp_sgd
 from privet.language.models.row_lstm import RowLSTM, known_to_opacus
+from privet.train.game import Run
 
 LAYERS = pytest.mark.parametrize("layers", [1, 2])
 
@@ -63,7 +64,7 @@ def test_a_batch_in_pieces_is_clipped_and_summed_as_one(monkeypatch: pytest.Monk
         torch.manual_seed(1)
         model = build_network(settings, 20, dp_sgd.lstm_class("lstm"))
         budget = settings.budget(len(ids))
-        run = dp_sgd.Run(progress=False, device="cpu")
+        run = Run(progress=False, device="cpu")
         # Every row is in every batch, and there is no noise: steps can be compared.
         dp_sgd.train_with_dp(model, ids, budget, 0.1, run, torch.device("cpu"), noise=0.0)
         weights.append(model.state_dict())

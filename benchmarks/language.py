@@ -1,0 +1,172 @@
+"""What language models remember of 12,000 posts: plain, adversarial, triplet, and a tuned DP-SGD.
+
+    python benchmarks/language.py --data blogs.parquet --out language.json --seconds 420
+    python benchmarks/language.py --write language.json --machine "one GPU"
+
+DP-SGD is tuned first, at epsilon 8 and one seed, by the perplexity of texts that are neither learned
+from nor counted on; its best setting is then used at every epsilon. The result is written again
+after every job; no job starts once --seconds are over, and the same line goes on. `--write` makes
+benchmarks/results/language-posts.json and language-tuning.json of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from language_parts.jobs import Job, Study, best_setting, done, start_process
+
+from privet.core.files import write_text
+from privet.core.progress import console
+from privet.language.models.dp_sgd import require_opacus
+from privet.language.models.settings import Settings
+
+SETTINGS = Settings(vocabulary=10_000, epochs=15, batch=64, lr=3e-3)
+# Adam's step hardly depends on the clipping norm once all rows are clipped: two norms, more rates.
+# The last is what the other models have.
+GRID = (
+    *(
+        f"epochs=20,batch=1024,lr={rate},dropout=0,clip={clip}"
+        for clip in (0.1, 1.0)
+        for rate in (0.005, 0.01, 0.02)
+    ),
+    *(f"epochs=40,batch=2048,lr={rate},dropout=0,clip=0.1" for rate in (0.01, 0.02, 0.04)),
+    "clip=1.0",
+)
+TUNED_AT = "dp:8"
+# Three seeds of these come first.
+FIRST = ("none", "adversarial:1", "triplet:0.3", TUNED_AT)
+THEN = ("adversarial:0.3", "triplet:1", "dp:2", "dp:32", "adversarial:3", "triplet:0.1")
+
+
+def jobs_of(seeds: int, grid: Sequence[str]) -> list[Job]:
+    """All jobs, the most wanted first."""
+    return [
+        *(Job("reference", seed) for seed in range(seeds)),
+        *(Job("tune", 0, f"{TUNED_AT},{setting}") for setting in grid),
+        *(Job("model", seed, label) for seed in range(seeds) for label in FIRST),
+        *(Job("model", seed, label) for seed in range(seeds) for label in THEN),
+    ]
+
+
+def is_ready(job: Job, results: dict[str, Any], grid: Sequence[str]) -> bool:
+    """Whether all that a job needs is done: its reference, and for DP-SGD the tuning."""
+    if job.kind != "model":
+        return True
+    if str(Job("reference", job.seed)) not in results:
+        return False
+    tuning = [results.get(f"tune 0 {TUNED_AT},{setting}") for setting in grid]
+    tuned = all(tuning) and any("held_out" in one for one in tuning if one)
+    return tuned or not job.label.startswith("dp")
+
+
+def play(
+    pending: list[Job],
+    results: dict[str, Any],
+    grid: tuple[str, ...],
+    submit: Callable[[Job], Future[dict[str, Any]]],
+    workers: int,
+    deadline: float,
+    save: Callable[[dict[str, Any]], None],
+) -> None:
+    """Do jobs, so many at a time, until none is left or the time is over."""
+    running: dict[Future[dict[str, Any]], Job] = {}
+    while True:
+        while len(running) < workers and time.monotonic() < deadline:
+            job = next((one for one in pending if is_ready(one, results, grid)), None)
+            if job is None:
+                break
+            pending.remove(job)
+            tuned = job.kind == "model" and job.label.startswith("dp")
+            setting = f",{best_setting(results, grid)}" if tuned else ""
+            running[submit(Job(job.kind, job.seed, job.label + setting))] = job
+        if not running:
+            return
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            job, error = running.pop(future), future.exception()
+            results[str(job)] = {"error": str(error)} if error else future.result()
+            save(results)
+            took = results[str(job)].get("seconds", error)
+            console.print(f"{job}: {took} s, {len(pending)} left", highlight=False)
+
+
+def earlier(path: Path) -> dict[str, Any]:
+    """The jobs that an earlier run has done; references are trained again, for their weights."""
+    if not path.exists():
+        return {}
+    results = json.loads(path.read_text(encoding="utf-8"))["jobs"]
+    return {
+        key: result
+        for key, result in results.items()
+        if "error" not in result and not key.startswith("reference")
+    }
+
+
+def measure(study: Study, args: argparse.Namespace, grid: tuple[str, ...] = GRID) -> None:
+    deadline = time.monotonic() + args.seconds
+    results = earlier(args.out)
+    pending = [job for job in jobs_of(args.seeds, grid) if str(job) not in results]
+
+    def save(results: dict[str, Any]) -> None:
+        content = {"canaries": study.canaries, "grid": grid, "jobs": results}
+        write_text(args.out, json.dumps(content) + "\n")
+
+    pool = ProcessPoolExecutor(args.workers, get_context("spawn"), start_process, (args.threads,))
+    with pool:
+        play(
+            pending,
+            results,
+            grid,
+            lambda job: pool.submit(done, study, job),
+            args.workers,
+            deadline,
+            save,
+        )
+    console.print(f"{len(results)} jobs are done, {len(pending)} are left.", highlight=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", default="blogs.parquet")
+    parser.add_argument("--out", type=Path, default=Path("out/language.json"))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--authors", type=int, default=0, help="of each side; 0 for all")
+    parser.add_argument("--canaries", type=int, default=16)
+    parser.add_argument("--workers", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1, help="of each worker")
+    parser.add_argument("--seconds", type=float, default=420)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
+    parser.add_argument("--write", type=Path, help="make the results files of this result")
+    parser.add_argument("--machine", default=None)
+    args = parser.parse_args()
+    if args.write:
+        from language_parts.record import write_results
+
+        write_results(args.write, args.machine)
+        return
+    require_opacus()
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        study = Study(
+            args.data,
+            Path(folder),
+            args.authors or None,
+            args.canaries,
+            SETTINGS.updated(args.settings),
+            args.device,
+        )
+        measure(study, args)
+
+
+if __name__ == "__main__":
+    main()

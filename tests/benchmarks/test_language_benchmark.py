@@ -1,0 +1,105 @@
+"""The benchmark of language models: a small run is tuned, goes on where it stopped, and becomes two
+tables; a job that fails or is late leaves the others."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from argparse import Namespace
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import tables
+from language_parts.jobs import Job, Study, best_setting
+from language_parts.record import write_results
+
+import language
+from privet.language.models.settings import Settings
+
+GRID = ("batch=8,lr=0.01", "clip=0.5")
+
+
+def played(deadline: float, failing: str = "") -> dict[str, Any]:
+    """Jobs by a pool that does nothing."""
+    results: dict[str, Any] = {}
+
+    def submit(job: Job) -> Future[dict[str, Any]]:
+        future: Future[dict[str, Any]] = Future()
+        if failing and failing in str(job):
+            future.set_exception(ValueError("no memory"))
+        else:
+            future.set_result({"held_out": 5.0 + job.label.count("lr"), "ran": job.label})
+        return future
+
+    pending = language.jobs_of(2, GRID)
+    language.play(pending, results, GRID, submit, 2, deadline, lambda _: None)
+    return results
+
+
+def test_dp_waits_for_the_tuning_and_takes_its_best() -> None:
+    results = played(time.monotonic() + 60)
+    assert len(results) == 2 + 2 + 2 * (len(language.FIRST) + len(language.THEN))
+    assert results["model 1 dp:2"]["ran"] == "dp:2,clip=0.5" and "model 1 none" in results
+    assert not played(time.monotonic() - 1), "no job starts late"
+    failed = played(time.monotonic() + 60, failing="clip=0.5")
+    assert failed["model 0 dp:8"]["ran"] == "dp:8,batch=8,lr=0.01"
+    assert best_setting(failed, GRID) == GRID[0]
+
+
+@pytest.mark.filterwarnings("ignore:Optimal order")
+def test_a_small_run_becomes_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("opacus")
+    random, words = np.random.default_rng(0), [f"w{one}" for one in "abcdefghijklmnop"]
+    rows = [
+        {
+            "text": " ".join(random.choice(words, 30)) + f" own{'xyz'[one % 3] * (1 + one // 3)}",
+            "author": f"a{one}",
+        }
+        for one in range(24)
+        for _ in range(8)
+    ]
+    data, out = tmp_path / "texts.parquet", tmp_path / "found.json"
+    pd.DataFrame(rows).to_parquet(data)
+    small = Settings(width=8, vocabulary=300, longest=24, epochs=1, batch=16)
+    study = Study(str(data), tmp_path / "models", None, 2, small, "cpu")
+    monkeypatch.setattr(language, "FIRST", ("none", "triplet:1", "dp:8"))
+    monkeypatch.setattr(language, "THEN", ())
+    monkeypatch.setattr(
+        language, "ProcessPoolExecutor", lambda *_: InPlace()
+    )  # a process takes seconds to start
+    args = Namespace(seconds=100.0, out=out, seeds=1, workers=1, threads=1)
+    language.measure(study, args, GRID)
+    jobs = json.loads(out.read_text())["jobs"]
+    assert len(jobs) == 6 and not [one for one in jobs.values() if "error" in one]
+    assert set(language.earlier(out)) == {one for one in jobs if "reference" not in one}
+    write_results(out, "a test", tmp_path)
+    posts, tuning = (tables.read(tmp_path / f"language-{one}.json") for one in ("posts", "tuning"))
+    assert [row["model"] for row in posts.rows] == ["plain", "triplet 1", "DP-SGD, ε 8"]
+    assert all(row["exposure"]["low"] <= row["exposure"]["value"] for row in posts.rows)
+    assert len(tuning.rows) == 2 and "epochs" in posts.notes[-1]
+
+
+class InPlace:
+    """A pool whose jobs are done at once."""
+
+    def __enter__(self) -> InPlace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def submit(self, work: Any, *about: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work(*about))
+        except Exception as error:
+            future.set_exception(error)
+        return future
