@@ -2,7 +2,8 @@
 
 Adult: people of the official training part are dealt anew to *fit*, *attack* and *select* for each
 seed; *test* is the official one. Blogs: sentence vectors of posts; authors are dealt anew for each
-seed (benchmarks/hidden_vectors.py), gender is hidden and age (23 and older) kept.
+seed (benchmarks/hidden_vectors.py), gender is hidden and age (23 and older) kept. MotionSense: windows
+of 24 people, dealt anew within each gender; gender is hidden and activity kept.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Case:
         task: What is kept.
         deal: The data of a seed, with its parts.
         file: Its file.
-    words: How a page says which data, and how they were split.
+        words: How a page says which data, and how they were split.
+        shape: Of a window: channels and steps; empty for other records.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Case:
     deal: Callable[[str, int], Any]
     file: str
     words: str
+    shape: tuple[int, ...] = ()
 
     def write_raw(self, data: Any, folder: Path) -> None:
         """raw.parquet and, for columns of several kinds, table.parquet."""
@@ -52,9 +55,12 @@ class Case:
         }
         columns["split"] = PARTS[data.part_of]
         folder.mkdir(parents=True, exist_ok=True)
-        schema = learn_schema(data, [self.private, self.task])
         people = {"person": np.asarray(data.people)}
-        write(folder / "raw.parquet", "x", schema.inputs(data)[:], {**columns, **people})
+        if self.shape:
+            numbers = np.asarray(data.records[data.rows]).reshape(len(data), -1)
+        else:
+            numbers = learn_schema(data, [self.private, self.task]).inputs(data)[:]
+        write(folder / "raw.parquet", "x", numbers, {**columns, **people})
         table = folder / "table.parquet"
         table.unlink(missing_ok=True)
         if self.name == "adult":
@@ -97,6 +103,22 @@ def dealt_blogs(path: str, seed: int) -> Any:
     return as_dataset(frame.assign(**labels))
 
 
+def dealt_motionsense(path: str, seed: int) -> Any:
+    """Seed 0 as Privet deals them; others with as many people of each gender in each part."""
+    import privet
+
+    data = privet.load(path, progress=False)
+    if not seed:
+        return data
+    part, random = data.part_of.copy(), np.random.default_rng(seed)
+    for value in (0, 1):
+        rows = data.labels["gender"] == value
+        people, first = np.unique(data.people[rows], return_index=True)
+        dealt = random.permutation(data.part_of[rows][first])
+        part[rows] = dealt[np.searchsorted(people, data.people[rows])]
+    return replace(data, part_of=part)
+
+
 CASES = {
     "adult": Case(
         "adult",
@@ -114,5 +136,14 @@ CASES = {
         "blogs_use512.parquet",
         "blogs_use512, 1,200 authors of ten posts dealt by seed: fit 4,800, attack 3,600, select "
         "1,200, test 2,400 posts",
+    ),
+    "motionsense": Case(
+        "motionsense",
+        "gender",
+        "activity",
+        dealt_motionsense,
+        "motionsense.parquet",
+        "MotionSense, 24 people dealt by seed: fit 10, attack 7, select 2, test 5",
+        (6, 64),
     ),
 }

@@ -22,6 +22,7 @@ from fare import fare
 HERE = Path(__file__).parent
 QUICK = ("epochs=24", "width=0.25", "batch=256", "dims=1")
 VEIL = ("epochs=20", "width=0.25", "dims=16", "lessons=10", "confuse=3", "match=3")
+WINDOWS = ("epochs=24", "width=0.25", "batch=128")
 OURS: dict[str, tuple[str, str, Sequence[str]]] = {
     "hedge-54": ("hedge, target 54 %", "hedge", ("target=0.54", *QUICK)),
     "codebook-54": ("codebook, target 54 %", "codebook", ("target=0.54", *QUICK)),
@@ -39,6 +40,12 @@ OURS: dict[str, tuple[str, str, Sequence[str]]] = {
     "veil-0.05": ("veil, β 0.05, no task told", "veil", ("beta=0.05", *VEIL)),
     "veil-0.1": ("veil, β 0.1, no task told", "veil", ("beta=0.1", *VEIL)),
     "dp-54": ("`dp`, the whole record, ε 0.16", "dp", ("epsilon=0.16", "per=record")),
+    "hedge-windows": ("hedge, target 60 %, activity told", "hedge", ("target=0.6", *WINDOWS)),
+    "veil-windows": (
+        "veil, β 0.003, no task told, windows",
+        "veil",
+        ("beta=0.003", "dims=32", "lessons=10", "confuse=1", "match=1", *WINDOWS),
+    ),
     "erase": ("`erase`", "erase", ()),
     "erase-3": ("`erase`, 3 directions", "erase", ("directions=3",)),
 }
@@ -87,6 +94,9 @@ PEERS = {
     "obliviator-long": Peer(
         "Obliviator, 30 minutes of a core", "obliviator_peer.py", ("{Obliviator}", "500", "30")
     ),
+    "obliviator-hour": Peer(
+        "Obliviator, an hour of a core", "obliviator_peer.py", ("{Obliviator}", "500", "60")
+    ),
     "obliviator-15": Peer(
         "Obliviator, 15 iterations whatever *fit* says",
         "obliviator_peer.py",
@@ -107,6 +117,12 @@ PEERS = {
     ),
     "inlp": Peer("INLP", "inlp_peer.py", ("{nullspace_projection}",)),
     "fairlearn": Peer("fairlearn's CorrelationRemover", "fairlearn_remover.py"),
+    "mass": Peer(
+        "MaSS, 200 epochs", "mass_peer.py", ("{MaSS}", "audiomnist", "200"), "mass", ("adult",)
+    ),
+    "mass-windows": Peer(
+        "MaSS", "mass_peer.py", ("{MaSS}", "motionsense", "200"), "mass", ("motionsense",)
+    ),
     "opacus": Peer("encoder by DP-SGD (opacus), ε 1", "opacus_peer.py", ("1",)),
 }
 TITLES = {
@@ -120,7 +136,7 @@ def make(name: str, case: Case, data: Any, folder: Path, work: Path, seed: int) 
     """Write released.parquet, and say what it took."""
     if name == "raw":
         raw = Raw(folder)
-        raw.release(raw.x[raw.judged])
+        raw.release(raw.x[raw.judged], shape=case.shape)
         return {}
     if name in OURS:
         return make_ours(name, case, data, folder, seed)
@@ -139,7 +155,8 @@ def make_ours(name: str, case: Case, data: Any, folder: Path, seed: int) -> dict
     release = ready.fit(data, case.private, told, without=without, run=how)
     seconds = time.process_time() - started
     raw = Raw(folder)
-    raw.release(release(release.schema.inputs(data.take(np.flatnonzero(raw.judged))), seed=seed))
+    z = release(release.schema.inputs(data.take(np.flatnonzero(raw.judged))), seed=seed)
+    raw.release(z.reshape(len(z), -1), shape=z.shape[1:])
     facts: dict[str, Any] = {"seconds": seconds}
     if method in CERTIFIED:
         facts["certified"] = certified_bound(release, case, data)

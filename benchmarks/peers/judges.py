@@ -21,11 +21,12 @@ to guard against."""
 
 def judge(folder: Path, case: str) -> dict[str, Any]:
     """What our readers read from released.parquet: they learn from *train*, and the one that reads
-    *valid* best counts. On tables logistic regression and boosted trees, on vectors also a
-    quadratic discriminant and a kernel machine."""
+    *valid* best counts. On tables logistic regression and boosted trees, on vectors and windows
+    also a quadratic discriminant and a kernel machine, on windows a residual network too."""
     import torch
 
     from privet.adversaries.adversary import Adversary
+    from privet.adversaries.convolutional import ResCL
     from privet.adversaries.kernel import Kernel
     from privet.adversaries.linear import Logistic
     from privet.adversaries.quadratic import Quadratic
@@ -37,12 +38,15 @@ def judge(folder: Path, case: str) -> dict[str, Any]:
         Logistic(strengths=(1e-3, 1e-1)),
         Boosting(settings=((("max_iter", 100),),), columns=128),
     ]
-    if case == "blogs":
+    if case != "adult":
         readers += [Quadratic(), Kernel(features=1024, widths=(1.0,), ridges=(1e-1,))]
     z, columns = read(folder / "released.parquet", "z")
+    shape = json.loads((folder / "said.json").read_text(encoding="utf-8")).get("shape", ())
+    if case == "motionsense" and len(shape) == 2:
+        readers.append(ResCL(width=0.25))
     worst = {}
     for name, role in (("private", "private"), ("task", "utility")):
-        target = attack_target(z, columns, name, role)
+        target = attack_target(z, columns, name, role, shape)
         results = [run_adversary(each, target, 0, lambda share: None) for each in readers]
         worst[name] = results[strongest([each.finding for each in results])].finding
     private, task = worst["private"], worst["task"]
@@ -57,28 +61,33 @@ def judge(folder: Path, case: str) -> dict[str, Any]:
     }
 
 
-def attack_target(z: Array, columns: Mapping[str, Array], name: str, role: Any) -> Any:
-    """The released records and an attribute of their people, as Privet's adversaries take them."""
+def attack_target(
+    z: Array, columns: Mapping[str, Array], name: str, role: Any, shape: Sequence[int] = ()
+) -> Any:
+    """The released records and an attribute of their people, as Privet's adversaries take them;
+    where they are windows, networks see them in their shape."""
     import torch
+    from windows import WindowRecords
 
-    from privet.adversaries.vector_records import VectorRecords
     from privet.auditing.attribute_attack import AttackTarget
     from privet.data.dataset import Attribute
 
     values, labels = np.unique(columns[name], return_inverse=True)
     who = np.unique(columns["person"], return_inverse=True)[1]
-    parts: dict[str, VectorRecords] = {}
+    parts: dict[str, WindowRecords] = {}
     for ours, theirs in SPLIT_NAMES.items():
         rows = columns["split"] == theirs
         vectors = torch.as_tensor(z[rows], dtype=torch.float32)
-        parts[ours] = VectorRecords(
+        parts[ours] = WindowRecords(
+            shape,
             lambda vectors=vectors: vectors,
             {name: labels[rows]},
             who[rows],
             torch.device("cpu"),
             parts.get("attack"),
         )
-    attribute = Attribute(name, "binary", tuple(map(str, values)))
+    kind = "binary" if len(values) == 2 else "categorical"
+    attribute = Attribute(name, kind, tuple(map(str, values)))
     return AttackTarget(dict(parts), attribute, role, "released")
 
 

@@ -2,6 +2,7 @@
 
     python benchmarks/peers/run.py adult --data adult.parquet --work DIR
     python benchmarks/peers/run.py blogs --data blogs_use512.parquet --work DIR --only leace inlp
+    python benchmarks/peers/run.py motionsense --data motionsense.parquet --work DIR
 
 A method writes released.parquet (files.py), and readers of ours judge it. With `--attackers art
 anonymeter` the releases that are there already are attacked by ART's attribute inference and by
@@ -19,8 +20,10 @@ DIR/checkouts/NAME, both made by you; the head of each script says which version
     python -m venv DIR/envs/anonymeter && DIR/envs/anonymeter/bin/pip install anonymeter==1.1.0
     python -m venv DIR/envs/fnf && DIR/envs/fnf/bin/pip install torch==2.13.0 numpy==1.23.5 \\
         pandas==1.5.3 scikit-learn==1.2.2 seaborn==0.12.2 matplotlib==3.7.5 tqdm pyarrow==14.0.2
+    python -m venv DIR/envs/mass && DIR/envs/mass/bin/pip install torch==2.13.0 fvcore pandas \\
+        pyarrow scikit-learn && DIR/envs/mass/bin/pip install --no-deps timm==0.5.4
     DIR/envs/fare: see fare_build.py
-    DIR/checkouts: fare, fnf, Obliviator, nullspace_projection, cfair
+    DIR/checkouts: fare, fnf, Obliviator, nullspace_projection, cfair, MaSS
 
 fairlearn, concept-erasure and opacus come with Privet's own environment (extra `learn`).
 """
@@ -101,9 +104,9 @@ def main(words: Sequence[str] | None = None) -> int:
     if given.write:
         write_board(case, list(rows.values()))
         return 0
-    names = given.only or [
-        "raw", *OURS, *(name for name, peer in PEERS.items() if given.case in peer.cases)
-    ]  # fmt: skip
+    ours = [name for name in OURS if name.endswith("-windows") == bool(case.shape)]
+    peers = [name for name, peer in PEERS.items() if case.name in peer.cases]
+    names = given.only or ["raw", *ours, *peers]
     deal = functools.lru_cache(maxsize=1)(case.deal)
     for seed in given.seeds:
         for name in names:

@@ -14,11 +14,12 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "peers"))
 
 import board
 import files
+import mass_peer
 import run
 import tables
 from cases import CASES
 from contenders import PEERS, TITLES
-from judges import judge
+from judges import attack_target, judge
 
 SPLITS = ("fit", "attack", "select", "test")
 
@@ -47,6 +48,47 @@ def test_a_constant_release_tells_nothing_and_the_records_tell_all(raw: files.Ra
     assert row["found"] > 0.95
     assert row["task_balanced"] > 0.95
     assert row["n"] == 500
+
+
+def test_networks_see_windows_where_others_see_vectors() -> None:
+    z = np.random.default_rng(0).normal(size=(300, 32)).astype(np.float32)
+    names = ("train", "valid", "test")
+    columns = {
+        "task": np.array(["left", "middle", "right"])[np.arange(300) % 3],
+        "split": np.array(names)[np.arange(300) // 100],
+        "person": np.arange(300),
+    }
+    for shape, seen in (((2, 16), (100, 2, 16)), ((32,), (100, 32)), ((), (100, 32))):
+        target = attack_target(z, columns, "task", "utility", shape)
+        records = target.parts["attack"]
+        assert next(iter(records.batches(100)))[0].shape == seen
+        assert records.view.shape == seen[1:]
+        assert records.vectors().shape == (100, 32)
+    assert target.attribute.values == ("left", "middle", "right")
+
+
+def test_mass_reads_lengths_that_no_rotation_changes(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(40, 2, 3, 64)).astype(np.float32)
+    turned = np.einsum("ij,ncjt->ncit", np.linalg.qr(random.normal(size=(3, 3)))[0], x)
+    columns = {
+        "private": np.array(["f", "m"])[np.arange(40) % 2],
+        "task": np.array(["no", "yes"])[np.arange(40) // 2 % 2],
+        "split": np.array(SPLITS)[np.arange(40) % 4],
+        "person": np.arange(40),
+    }
+    seen = []
+    for windows in (x, turned):
+        files.write(tmp_path / "raw.parquet", "x", windows.reshape(40, -1), columns)
+        seen.append(mass_peer.as_they_read(files.Raw(tmp_path), "motionsense"))
+    assert seen[0].shape == (40, 2, 128)
+    np.testing.assert_allclose(seen[0], seen[1], atol=1e-5)
+
+
+def test_conditional_entropy_of_what_is_known_and_of_what_is_not() -> None:
+    hidden, other = np.arange(400) % 2, np.arange(400) // 2 % 2
+    assert mass_peer.conditional_entropy(hidden, hidden) == 0
+    assert mass_peer.conditional_entropy(other, hidden) == pytest.approx(np.log(2))
 
 
 def test_people_learned_from_are_not_released(raw: files.Raw) -> None:
