@@ -2,8 +2,8 @@
 
 Adult: people of the official training part are dealt anew to *fit*, *attack* and *select* for each
 seed; *test* is the official one. Blogs: sentence vectors of posts; authors are dealt anew for each
-seed (benchmarks/hidden_vectors.py), gender is hidden and age (23 and older) kept. MotionSense: windows
-of 24 people, dealt anew within each gender; gender is hidden and activity kept.
+seed (benchmarks/hidden_vectors.py), gender is hidden and age (23 and older) kept. MotionSense:
+windows of 24 people, dealt anew within each gender; gender is hidden and activity kept.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ HERE = Path(__file__).parent
 QUICK = ("epochs=24", "width=0.25", "batch=256", "dims=1")
 VEIL = ("epochs=20", "width=0.25", "dims=16", "lessons=10", "confuse=3", "match=3")
 WINDOWS = ("epochs=24", "width=0.25", "batch=128")
+VEIL_OF_WINDOWS = ("dims=32", "lessons=10", "confuse=1", "match=1", *WINDOWS)
 OURS: dict[str, tuple[str, str, Sequence[str]]] = {
     "hedge-54": ("hedge, target 54 %", "hedge", ("target=0.54", *QUICK)),
     "codebook-54": ("codebook, target 54 %", "codebook", ("target=0.54", *QUICK)),
@@ -41,10 +42,15 @@ OURS: dict[str, tuple[str, str, Sequence[str]]] = {
     "veil-0.1": ("veil, β 0.1, no task told", "veil", ("beta=0.1", *VEIL)),
     "dp-54": ("`dp`, the whole record, ε 0.16", "dp", ("epsilon=0.16", "per=record")),
     "hedge-windows": ("hedge, target 60 %, activity told", "hedge", ("target=0.6", *WINDOWS)),
-    "veil-windows": (
-        "veil, β 0.003, no task told, windows",
+    "veil-0.0003-windows": (
+        "veil, β 0.0003, no task told",
         "veil",
-        ("beta=0.003", "dims=32", "lessons=10", "confuse=1", "match=1", *WINDOWS),
+        ("beta=0.0003", *VEIL_OF_WINDOWS),
+    ),
+    "veil-0.003-windows": (
+        "veil, β 0.003, no task told",
+        "veil",
+        ("beta=0.003", *VEIL_OF_WINDOWS),
     ),
     "erase": ("`erase`", "erase", ()),
     "erase-3": ("`erase`, 3 directions", "erase", ("directions=3",)),
@@ -94,8 +100,8 @@ PEERS = {
     "obliviator-long": Peer(
         "Obliviator, 30 minutes of a core", "obliviator_peer.py", ("{Obliviator}", "500", "30")
     ),
-    "obliviator-hour": Peer(
-        "Obliviator, an hour of a core", "obliviator_peer.py", ("{Obliviator}", "500", "60")
+    "obliviator-70": Peer(
+        "Obliviator, 70 iterations", "obliviator_peer.py", ("{Obliviator}", "70")
     ),
     "obliviator-15": Peer(
         "Obliviator, 15 iterations whatever *fit* says",
@@ -119,6 +125,13 @@ PEERS = {
     "fairlearn": Peer("fairlearn's CorrelationRemover", "fairlearn_remover.py"),
     "mass": Peer(
         "MaSS, 200 epochs", "mass_peer.py", ("{MaSS}", "audiomnist", "200"), "mass", ("adult",)
+    ),
+    "lengths-windows": Peer(
+        "lengths of rotation and acceleration, which MaSS reads",
+        "mass_peer.py",
+        ("{MaSS}", "motionsense", "0"),
+        "mass",
+        ("motionsense",),
     ),
     "mass-windows": Peer(
         "MaSS", "mass_peer.py", ("{MaSS}", "motionsense", "200"), "mass", ("motionsense",)

@@ -2,21 +2,20 @@
 scripts: a generator of windows, or of unit vectors, that its own classifiers cannot read the
 private attribute from.
 
-    python benchmarks/peers/mass_peer.py FOLDER CHECKOUT NETWORKS EPOCHS [WEIGHT ...]
+    python benchmarks/peers/mass_peer.py FOLDER CHECKOUT NETWORKS EPOCHS
 
 CHECKOUT: github.com/jpmorganchase/MaSS, commit 6fbe9be. Its scripts run one after the other, in one
 process: train_sinlge_attribute.py for the private attribute and for the task, train_infonce.py for
 whatever else is in a record, train_mass.py. They learn from *fit*. Settings are those of
 scripts/NETWORKS.sh: 100 epochs for each of the first three, then EPOCHS (200 there for motionsense,
 2,000 for audiomnist). The private attribute is suppressed to 0 nats (m), and the task kept (n) as
-far as their condition n <= m + H(task | private) lets it be. With several WEIGHTs (of the
-suppression; theirs is 1) the last stage is run for each, and the one released is that from which
-boosted trees and logistic regression that learned from *fit* read least of *select*.
+far as their condition n <= m + H(task | private) lets it be. With 0 EPOCHS what they would learn
+from is released as it is.
 
-NETWORKS is motionsense, for our windows of 6 x 64: as their tools/motionsense_preprocess.py does, the
-lengths of rotation and of acceleration, standardised on *fit*. Theirs are 128 steps at 50 Hz and
-ours 64 at 25 Hz, the same 2.56 seconds: they are interpolated. Or audiomnist, for vectors: records
-of length one, as their features are, in layers as wide as a record where theirs is 768.
+NETWORKS is motionsense, for our windows of 6 x 64: as their tools/motionsense_preprocess.py does,
+the lengths of rotation and of acceleration, standardised on *fit*. Theirs are 128 steps at 50 Hz
+and ours 64 at 25 Hz, the same 2.56 seconds: they are interpolated. Or audiomnist, for vectors:
+records of length one, as their features are, in layers as wide as a record where theirs is 768.
 
 Not theirs: there is no GPU, so that nothing is waited for on one, mixed precision is off, and one
 process stands for their distributed ones. torchvision is not needed. Their measuring of utility
@@ -113,21 +112,6 @@ def conditional_entropy(kept: Array, hidden: Array) -> float:
     return float(-(both * np.log(np.where(share > 0, share, 1))).sum())
 
 
-def read(raw: Raw, fit: Array, judged: Array) -> float:
-    """What readers that learned from *fit* find among *select*."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import balanced_accuracy_score
-
-    select = judged[raw.select[raw.judged]]
-    readers = (
-        HistGradientBoostingClassifier(class_weight="balanced", random_state=0),
-        LogisticRegression(class_weight="balanced", max_iter=300),
-    )
-    answers = [one.fit(fit, raw.private[raw.fit]).predict(select) for one in readers]
-    return max(float(balanced_accuracy_score(raw.private[raw.select], one)) for one in answers)
-
-
 class Scripts:
     """Their scripts, on these people.
 
@@ -172,7 +156,8 @@ class Scripts:
         """What their scripts are told on the command line; their checkpoint is where it says."""
         (self.place / name).mkdir()
         words = [*words, "--dataset", self.networks, "--output_dir", str(self.place / name),
-                 "--device", "cpu", "--num_workers", "0", "--no-pin-mem", "--deterministic"]  # fmt: skip
+                 "--device", "cpu", "--num_workers", "0", "--no-pin-mem",
+                 "--deterministic"]  # fmt: skip
         parents = [self.parser.get_args_parser()]
         return argparse.ArgumentParser(parents=parents).parse_args(words)
 
@@ -187,53 +172,48 @@ class Scripts:
                     "--output_dir", str(self.place / "infonce")]  # fmt: skip
         self.features.main()
 
-    def generator(self, epochs: str, kept: float, weight: str) -> Any:
+    def generator(self, epochs: str, kept: float) -> Any:
         """Their trained model: `generator`, and its adversaries `discriminators_xp`."""
         weights = [
             f"{name}={self.place / name}/checkpoint.pth" for name in (HIDDEN, KEPT, "infonce")
         ]
         words = [*SETTINGS[self.networks][2], "--epochs", epochs, "--lr", "0.0001",
                  "--attribute_models_weights", *weights, "--loss-m", f"{HIDDEN}=0.0",
-                 "--loss-n", f"{KEPT}={kept}", "--loss-lambda-s-1", weight,
-                 "--loss-lambda-s-2", weight]  # fmt: skip
-        self.mass.main(self.given(f"mass-{weight}", words))
+                 "--loss-n", f"{KEPT}={kept}"]  # fmt: skip
+        self.mass.main(self.given("mass", words))
         return self.made.gan_trainer.eval()
 
 
-@torch.no_grad()
-def main(folder: Path, checkout: str, networks: str, epochs: str, *weights: str) -> None:
+def main(folder: Path, checkout: str, networks: str, epochs: str) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     raw = Raw(folder)
     x = as_they_read(raw, networks)
+    if epochs == "0":
+        raw.release(x[raw.judged].reshape(raw.judged.sum(), -1), shape=x.shape[1:])
+        return
     parts = (People(x, raw, raw.fit), People(x, raw, raw.select))
     kept = np.floor(100 * conditional_entropy(raw.task[raw.fit], raw.private[raw.fit])) / 100
-    best = np.inf
     with (
         tempfile.TemporaryDirectory() as place,
         Path(os.devnull).open("w") as nowhere,
         contextlib.redirect_stdout(nowhere),
     ):
         scripts = Scripts(checkout, networks, parts, x.shape[1], Path(place))
-        with torch.enable_grad():
-            scripts.prepare()
-        for weight in weights or ("1",):
-            with torch.enable_grad():
-                model = scripts.generator(epochs, float(kept), weight)
-            torch.manual_seed(0)
-            fit, judged = (model.anonymize(torch.from_numpy(x[p])) for p in (raw.fit, raw.judged))
-            found = read(raw, fit.flatten(1).numpy(), judged.flatten(1).numpy()) if weights else 0.0
-            if found < best:
-                best, test = found, raw.columns["split"][raw.judged] == "test"
-                answers = model.discriminators_xp[HIDDEN](judged[torch.from_numpy(test)])
-                right = answers.argmax(1).numpy() == (truth := raw.private[raw.judged][test])
-                theirs = np.mean([right[truth == value].mean() for value in np.unique(truth)])
-                raw.release(
-                    judged.flatten(1).numpy(),
-                    theirs=float(theirs),
-                    shape=list(judged.shape[1:]),
-                    setting=f"{epochs} epochs" + (f", weight {weight}" if weights else ""),
-                )
+        scripts.prepare()
+        model = scripts.generator(epochs, float(kept))
+    torch.manual_seed(0)
+    with torch.no_grad():
+        z = model.anonymize(torch.from_numpy(x[raw.judged]))
+        answers = model.discriminators_xp[HIDDEN](z).argmax(1).numpy()
+    test, truth = raw.columns["split"][raw.judged] == "test", raw.private[raw.judged]
+    theirs = [(answers == value)[test & (truth == value)].mean() for value in np.unique(truth)]
+    raw.release(
+        z.flatten(1).numpy(),
+        theirs=float(np.mean(theirs)),
+        shape=list(z.shape[1:]),
+        setting=f"{epochs} epochs",
+    )
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ tolerances of configs/factory.py): 5 epochs an iteration, at most 15 iterations;
 4,096 people instead of 16,384, because there are fewer people here than one such batch or little
 more. Their main.py stops when their own network reads at most 60 % of the test people; here it
 stops at the first iteration after which boosted trees and logistic regression that learned from
-*fit* both read at most ENOUGH (0.54, balanced) of *select*, else after the last. Shims: Python 3.11 has no typing.override, and PyTorch
-without a GPU no pinned memory.
+*fit* both read at most ENOUGH (0.54, balanced) of *select*, else after the last. Shims: Python 3.11
+has no typing.override, and PyTorch without a GPU no pinned memory.
 """
 
 from __future__ import annotations

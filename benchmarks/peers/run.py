@@ -21,7 +21,7 @@ DIR/checkouts/NAME, both made by you; the head of each script says which version
     python -m venv DIR/envs/fnf && DIR/envs/fnf/bin/pip install torch==2.13.0 numpy==1.23.5 \\
         pandas==1.5.3 scikit-learn==1.2.2 seaborn==0.12.2 matplotlib==3.7.5 tqdm pyarrow==14.0.2
     python -m venv DIR/envs/mass && DIR/envs/mass/bin/pip install torch==2.13.0 fvcore pandas \\
-        pyarrow scikit-learn && DIR/envs/mass/bin/pip install --no-deps timm==0.5.4
+        pyarrow && DIR/envs/mass/bin/pip install --no-deps timm==0.5.4
     DIR/envs/fare: see fare_build.py
     DIR/checkouts: fare, fnf, Obliviator, nullspace_projection, cfair, MaSS
 
