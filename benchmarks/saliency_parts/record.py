@@ -47,19 +47,23 @@ def facts(runs: Sequence[Told], machine: str | None) -> dict[str, Any]:
 
 
 def command(settings: Told) -> list[str]:
-    """The line that measures it again."""
+    """The lines that measure it again. The first size is the one that tries every c."""
     given = {
         name: " ".join(f"{v:g}" for v in settings[name])
         for name in ("levels", "c")
         if settings[name]
     }
-    given |= {name: f"{settings[name]:g}" for name in ("loud", "lessons", "epochs", "seed")}
+    others = {"sizes": " ".join(settings["sizes"])}
+    others |= {name: f"{settings[name]:g}" for name in ("loud", "lessons", "epochs", "seed")}
     around = " --around" if settings["around"] else ""
-    words = " ".join(f"--{name} {value}" for name, value in given.items())
+    first, second = (
+        " ".join(f"--{name} {value}" for name, value in some.items()) for some in (given, others)
+    )
     data = Path(settings["data"]).name
     return [
         f"python benchmarks/saliency.py --data {data} --out saliency{around} \\",
-        f"    {words}",
+        f"    {first} \\",
+        f"    {second}",
     ]
 
 

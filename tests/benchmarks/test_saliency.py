@@ -316,6 +316,7 @@ def test_a_run_is_measured_as_it_goes_and_recorded(tmp_path, monkeypatch):
     assert {name.name for name in out.iterdir()} == {"saliency.json", "saliency.html", "maps.png"}
     record([out / "saliency.json"], "x", "a machine", tmp_path)
     ways, grid = read(tmp_path / "x.json"), read(tmp_path / "x-c.json")
+    assert "--sizes small medium large" in ways.command[-1], "the first size tries every c"
     assert [row["way"] for row in ways.rows] == list(told["comparison"]["seconds"])
     area = next(c for c in told["comparison"]["curves"] if c["order"] == "deletion")["area"]
     assert float(ways.rows[0]["deletion_noise"]["value"]) == round(area["value"], 3)
