@@ -4,6 +4,7 @@
         --out out/rows.jsonl --releases releases --workers 5 --seconds 480
     python benchmarks/sources.py --small --out out/rows.jsonl    # portraits, on a CPU, to try it
     python benchmarks/sources.py --record rows.jsonl --machine WORDS --commit C    # results files
+    python benchmarks/sources.py --record later.jsonl --add --commit C    # more seeds and games
 
 A plan is a list of questions: a `kind` (gap, collaborative, tiprdc), `data` (a file in DIR, or a
 source), `size` of its pictures, `private`, `tasks`, settings that `rows` have in common, and `rows`,
@@ -249,6 +250,8 @@ def main() -> None:
     parser.add_argument("--plan", type=Path, default=HERE / "sources_parts/plan.json")
     parser.add_argument("--out", type=Path, default=Path("out/sources/rows.jsonl"))
     parser.add_argument("--record", type=Path, nargs="+", help="finished rows to make results of")
+    parser.add_argument("--add", action="store_true", help="to the results that are there")
+    parser.add_argument("--note", nargs="+", default=[], help="sentences for the results")
     parser.add_argument("--machine", help="of finished rows, such as: one NVIDIA H200")
     parser.add_argument("--commit", help="that finished rows were made with")
     parser.add_argument("--releases", type=Path, default=Path("out/sources-releases"))
@@ -260,7 +263,8 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="the plan on a few drawn portraits")
     args = parser.parse_args()
     if args.record:
-        record.record(args.record, HERE / "results", args.machine, args.commit)
+        about = (HERE / "results", args.machine, args.commit)
+        record.record(args.record, *about, add=args.add, notes=args.note)
         return
     begin = time.time()
     plan = json.loads(args.plan.read_text())

@@ -6,14 +6,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tables import Study, write
+from tables import store
+
+from sources_parts.joined import joined
 
 Row = dict[str, Any]
 Cell = Any
@@ -63,53 +64,101 @@ SOURCES = {
 FACES = "celeba64: 20,000 pictures of CelebA at {0} x {0}; fit 6,800 of 1,360 people, attack 6,800 of 1,360, select 2,000 of 1,000, test 4,400 of 3,280"
 
 
-def record(paths: Sequence[Path], folder: Path, machine: str | None, commit: str | None) -> None:
-    """One results file for each kind: the latest row of each game and seed that did not fail."""
+COMMAND = [
+    "# also with second_plan.json; third_plan.json, with --workers 4 --seconds 440, ended early",
+    "python benchmarks/sources.py --folder DIR --plan benchmarks/sources_parts/plan.json \\",
+    "    --out rows.jsonl --releases R --workers 8",
+]
+NOTES = [
+    "An interval has the means of the seeds' own ends, each over the records of test.",
+    "In-game figures are counted on select, n = 2,000, at the likelier value.",
+    "Rows without a figure from fit are of a first call, in which attackers learned"
+    " neither from mirror images nor from raw pictures first.",
+]
+
+
+def record(
+    paths: Sequence[Path],
+    folder: Path,
+    machine: str | None,
+    commit: str | None,
+    *,
+    add: bool = False,
+    notes: Sequence[str] = (),
+) -> None:
+    """One results file for each kind: the latest row of each game and seed that did not fail.
+
+    Args:
+        paths: Files of rows, one JSON object a line.
+        folder: Where results files are.
+        machine: Kind of machine. Where rows are added, None keeps the file's.
+        commit: Commit that was run. Where rows are added, it is added to the file's.
+        add: Keep the rows that the files have. Seeds that they lack join their game's row.
+        notes: Sentences for the file, after those that it has.
+    """
     rows = {_game(row): row for path in paths for row in _lines(path) if "failed" not in row}
-    for kind, columns in COLUMNS.items():
+    for kind in COLUMNS:
         some = [row for row in rows.values() if row["kind"] == kind]
         if not some:
             continue
+        path = folder / f"sources-{kind}.json"
+        there = json.loads(path.read_text(encoding="utf-8")) if add else {}
         games: dict[str, list[Row]] = {}
         for row in some:
             games.setdefault(json.dumps(_plain(row["settings"]), sort_keys=True), []).append(row)
-        lines = [LINES[kind](same) for same in games.values()]
-        lines.sort(key=lambda line: json.dumps(ORDER[kind](line), default=str))
-        most = max(len(same) for same in games.values())
-        for line in lines:
-            line["runs"] = line.pop("seeds")
-        if most > 1:
-            columns = [*columns, {"key": "runs", "title": "seeds"}]
-        else:
-            lines = [{key: cell for key, cell in line.items() if key != "runs"} for line in lines]
-        size = some[0]["question"]["size"]
-        study = {
-            "title": TITLES[kind],
-            "command": [
-                "# also with second_plan.json; third_plan.json was not run",
-                "python benchmarks/sources.py --folder DIR --plan benchmarks/sources_parts/plan.json \\",
-                "    --out rows.jsonl --releases R --workers 8",
-            ],
-            "data": FACES.format(size),
+        new = []
+        for same in games.values():
+            same.sort(key=lambda row: row["settings"]["seed"])
+            new.append(
+                (_line(kind, same), {row["settings"]["seed"]: _line(kind, [row]) for row in same})
+            )
+        lines = joined(there["rows"], new, _name(kind)) if add else [line for line, _ in new]
+        about = {
             "n": some[0]["n"]["test"],
-            "seeds": None if most > 1 else 1,
-            "confidence": 0.95,
-            "machine": machine,
-            "commit": commit,
-            "published_in": None,
-            "source": SOURCES[kind],
-            "columns": columns,
-            "rows": lines,
-            "notes": [
-                "An interval has the means of the seeds' own ends, each over the records of test.",
-                "In-game figures are counted on select, n = 2,000, at the likelier value.",
-                "Rows without a figure from fit are of a first call, in which attackers learned"
-                " neither from mirror images nor from raw pictures first.",
-            ],
+            "data": FACES.format(some[0]["question"]["size"]),
+            "machine": machine or there.get("machine"),
+            "commit": ", ".join(filter(None, (there.get("commit"), commit))) or None,
+            "notes": [*there.get("notes", NOTES), *notes],
         }
-        text = json.dumps(study)
-        plain = json.loads(text, parse_float=Decimal)
-        write(folder / f"sources-{kind}.json", Study(**plain))
+        if wrong := [key for key in ("n", "data") if there.get(key, about[key]) != about[key]]:
+            raise ValueError(f"{path.name}: other {' and '.join(wrong)} than these rows.")
+        _write(path, kind, lines, about)
+
+
+def _line(kind: str, rows: Sequence[Row]) -> Row:
+    line = LINES[kind](rows)
+    return line | {"runs": line.pop("seeds")}
+
+
+def _write(path: Path, kind: str, lines: list[Row], about: Row) -> None:
+    columns = COLUMNS[kind]
+    lines = sorted(lines, key=_name(kind))
+    several = max(line["runs"] for line in lines) > 1
+    if several:
+        columns = [*columns, {"key": "runs", "title": "seeds"}]
+    else:
+        lines = [{key: cell for key, cell in line.items() if key != "runs"} for line in lines]
+    study = {
+        "title": TITLES[kind],
+        "command": COMMAND,
+        "data": about["data"],
+        "n": about["n"],
+        "seeds": None if several else 1,
+        "confidence": 0.95,
+        "machine": about["machine"],
+        "commit": about["commit"],
+        "published_in": None,
+        "source": SOURCES[kind],
+        "columns": columns,
+        "rows": lines,
+        "notes": about["notes"],
+    }
+    store(path, study)
+
+
+def _name(kind: str) -> Callable[[Row], str]:
+    """What names a game in a results file, and sorts its rows."""
+    return lambda line: json.dumps(ORDER[kind](line), default=str)
 
 
 def _game(row: Row) -> str:

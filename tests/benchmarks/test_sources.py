@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import sources
 from sources_parts import record
 from sources_parts.learned import Draws, Learned, distortion
-from tables import read
+from tables import Study, read
 
 PLANS = Path(sources.__file__).parent / "sources_parts"
 
@@ -79,3 +80,36 @@ def test_results_are_means_over_seeds_of_what_was_counted(tmp_path: Path) -> Non
     assert (plain["runs"], guarded["runs"]) == (2, 1) and guarded["game"].startswith(
         "guarded cross entropy, λ 0.3,"
     )
+
+
+def recorded(folder: Path, *rows: dict[str, Any], **how: Any) -> Study:
+    path = folder / "rows.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    record.record([path], folder, how.pop("machine", None), how.pop("commit", None), **how)
+    return read(folder / "sources-gap.json")
+
+
+def test_adding_rows_later_gives_what_recording_them_at_once_gives(tmp_path: Path) -> None:
+    first = [row(0, 80.0), row(0, 70.0, guarded=True)]
+    later = [row(2, 85.1), row(1, 84.0), row(0, 60.0, form="variation")]
+    at_once = recorded(tmp_path, *first, later[1], later[0], later[2], machine="m", commit="a, b")
+    recorded(tmp_path, *first, machine="m", commit="a")
+    added = recorded(tmp_path, *later, commit="b", add=True)
+    assert added == at_once
+    assert added.rows[0]["worst"]["seeds"] == [80, 84, Decimal("85.1")]
+    noted = recorded(tmp_path, row(1, 71.0, guarded=True), add=True, notes=["One more."])
+    assert noted.notes == [*at_once.notes, "One more."] and noted.commit == "a, b"
+
+
+def test_a_seed_that_is_there_is_not_counted_twice(tmp_path: Path) -> None:
+    recorded(tmp_path, row(0, 80.0), row(1, 84.0))
+    with pytest.raises(ValueError, match=r"Seed 1 .* already"):
+        recorded(tmp_path, row(1, 84.0), row(2, 85.0), add=True)
+
+
+def test_rows_of_other_records_or_without_a_figure_are_not_joined(tmp_path: Path) -> None:
+    recorded(tmp_path, row(0, 80.0))
+    with pytest.raises(ValueError, match="other n"):
+        recorded(tmp_path, {**row(1, 80.0), "n": {"test": 10}}, add=True)
+    with pytest.raises(ValueError, match="in_game"):
+        recorded(tmp_path, {**row(1, 80.0), "in_game": {}}, add=True)
