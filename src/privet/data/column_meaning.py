@@ -35,7 +35,7 @@ def is_text(column: pd.Series) -> bool:
     (True, False)
     """
     cells = column.dropna().astype(str).head(SAMPLE)
-    spaced = cells.str.strip().str.contains(r"\s") | cells.str.contains(r"[^\x00-\u024f]")
+    spaced = cells.str.strip().str.contains(r"\s") | cells.str.contains("[^\x01-\u024f]")
     return bool(len(cells)) and float(spaced.mean()) >= 0.5
 
 
