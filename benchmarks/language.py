@@ -1,12 +1,12 @@
 """What language models remember of 12,000 posts: plain, adversarial, triplet, and a tuned DP-SGD.
 
     python benchmarks/language.py --data blogs.parquet --out language.json --seconds 420
-    python benchmarks/language.py --write language.json --machine "one GPU"
+    python benchmarks/language.py --write language.json --machine "one GPU" --commit HASH
 
 DP-SGD is tuned first, at epsilon 8 and one seed, by the perplexity of texts that are neither learned
 from nor counted on; its best setting is then used at every epsilon. The result is written again
 after every job; no job starts once --seconds are over, and the same line goes on. `--write` makes
-benchmarks/results/language-posts.json and language-tuning.json of it.
+language-posts, -members, -pairs and -tuning.json in benchmarks/results of it.
 """
 
 from __future__ import annotations
@@ -147,12 +147,14 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
     parser.add_argument("--write", type=Path, help="make the results files of this result")
-    parser.add_argument("--machine", default=None)
+    parser.add_argument("--machine", default=None, help="with --write: where it ran")
+    parser.add_argument("--commit", default=None, help="with --write: the commit that was run")
     args = parser.parse_args()
     if args.write:
         from language_parts.record import write_results
 
-        write_results(args.write, args.machine)
+        planned = (*FIRST, *THEN)
+        write_results(args.write, args.machine, commit=args.commit, planned=planned)
         return
     require_opacus()
     args.out.parent.mkdir(parents=True, exist_ok=True)

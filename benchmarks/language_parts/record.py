@@ -1,17 +1,14 @@
-"""The results files of the benchmark of language models: the models, and how DP-SGD was tuned.
-
-Several seeds are one row: exposure is the mean over the planted sentences of all of them, with an
-interval over sentences; other figures are means of seeds, with the means of their intervals' ends.
-"""
+"""The results files of the benchmark of language models: the models, what they repeat and whose posts
+they have learned from, pairs of them at about equal perplexity, and how DP-SGD was tuned."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,108 +17,83 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tables import RESULTS, Study, write
 
-from privet.core.json_values import read
-from privet.evidence.figures import Figure
-from privet.language.model_audit.findings import ModelFindings, exposure_below, mean_exposure
+from language_parts.rows import (
+    LEARNED,
+    SAME,
+    above,
+    below,
+    findings_of,
+    number,
+    of_seeds,
+    order,
+    row,
+    title,
+    which,
+)
+from privet.language.model_audit.verdict import NEAR
 
 COMMAND = [
-    "python benchmarks/language.py --data blogs.parquet --out language.json",
+    "python benchmarks/language.py --data blogs.parquet --out language.json --seeds 3 --workers 5 \\",
+    "    --threads 1 --seconds 340   # and again, to go on",
     "python benchmarks/language.py --write language.json",
 ]
-LEARNED, SAME = "auc, texts it learned from", "auc, texts of the same authors"
-NAMES = {"none": "plain", "adversarial": "adversarial", "triplet": "triplet", "dp": "DP-SGD, ε"}
-
-Cell = dict[str, Any] | Decimal | list[Any] | None
-
-
-def number(value: float, digits: int = 1) -> Decimal:
-    """As it is printed.
-
-    >>> number(-0.04), number(2.25)
-    (Decimal('0.0'), Decimal('2.2'))
-    """
-    rounded = Decimal(f"{value:.{digits}f}")
-    return abs(rounded) if rounded == 0 else rounded
-
-
-def cell(figures: Sequence[Figure | None], factor: float = 1.0) -> Cell:
-    """The mean of seeds, of the ends of their intervals too."""
-    there = [one for one in figures if one is not None]
-    if not there:
-        return None
-    ends = ("value", "low", "high")
-    means = {key: factor * float(np.mean([getattr(one, key) for one in there])) for key in ends}
-    found: dict[str, Any] = {key: number(value) for key, value in means.items()}
-    if len(there) > 1:
-        found["seeds"] = [number(factor * one.value) for one in there]
-    return found
+NOT_RUN = {"which": which([]), "seeds": 0}
+COLUMNS = [
+    {"key": "model", "title": "model"},
+    {"key": "which", "title": "seeds: which"},
+    {"key": "perplexity", "title": "perplexity"},
+    {"key": "above", "title": "perplexity above the plain model's", "unit": "%"},
+    {"key": "exposure", "title": "exposure (chance 1.4)", "unit": "bits"},
+    {"key": "below", "title": "exposure below the plain model's", "unit": "bits"},
+    {
+        "key": "by_repeats",
+        "title": "exposure at 0 / 1 / 4 / 16 repeats",
+        "unit": "bits",
+        "joined": " / ",
+    },
+    {
+        "key": "tab",
+        "title": "tab attack: completed in 10 tries beyond the reference",
+        "unit": "%",
+    },
+    {"key": "canaries", "title": "canaries completed", "unit": "%"},
+    {"key": "gap", "title": "subgroup gap"},
+]
 
 
-def pooled(found: Sequence[ModelFindings]) -> ModelFindings:
-    """One with the planted sentences of all seeds."""
-    return replace(found[0], canaries=tuple(one for each in found for one in each.canaries))
+def member_columns(named: float) -> list[dict[str, str]]:
+    """Of extraction, authors and membership; `named` is the chance of naming an author."""
+    return [
+        {"key": "model", "title": "model"},
+        {"key": "which", "title": "seeds: which"},
+        {
+            "key": "repeated",
+            "title": "written texts that repeat 8 words of a post it learned from",
+            "unit": "%",
+        },
+        {"key": "chance", "title": "of a post by an author it has not seen", "unit": "%"},
+        {"key": "longest", "title": "longest repeated, words of at most 64"},
+        {"key": "author", "title": f"author named (chance {named:.1f})", "unit": "%"},
+        {"key": "member", "title": "authors learned from, AUC (chance 50)", "unit": "%"},
+        {"key": "words", "title": "the same by the word list alone", "unit": "%"},
+        {"key": "member_text", "title": "posts of theirs, AUC (chance 50)", "unit": "%"},
+    ]
 
 
-def findings_of(jobs: Mapping[str, Any]) -> dict[str, dict[int, ModelFindings]]:
-    """Of each model, by seed; the plain one first."""
-    found: dict[str, dict[int, ModelFindings]] = {}
-    for key, result in jobs.items():
-        kind, seed, *label = key.split(" ")
-        if kind == "model" and "findings" in result:
-            one = read(ModelFindings, result["findings"], key)
-            found.setdefault(label[0], {})[int(seed)] = one
-    return {label: dict(sorted(found[label].items())) for label in sorted(found, key=order)}
-
-
-def order(label: str) -> tuple[int, float]:
-    name, _, strength = label.partition(":")
-    return list(NAMES).index(name), float(strength or 0)
-
-
-def row(found: Mapping[int, ModelFindings], plain: Mapping[int, ModelFindings]) -> dict[str, Any]:
-    """The figures of a model, all in per cent but perplexity and bits."""
-    seeds = list(found.values())
-    every, base = pooled(seeds), pooled([plain[seed] for seed in found if seed in plain])
-    planted = [one for one in every.canaries if one.canary.repeats]
-    repeats = sorted({one.canary.repeats for one in every.canaries})
-
-    def per_cent(figure: Callable[[ModelFindings], Figure | None]) -> Cell:
-        return cell([figure(one) for one in seeds], 100)
-
-    below = exposure_below(every, base) if len(every.canaries) == len(base.canaries) else None
-    return {
-        "perplexity": cell([one.perplexity for one in seeds]),
-        "exposure": cell([mean_exposure(planted)] if planted else []),
-        "below": None if every.name == "none" else cell([below]),
-        "by_repeats": [
-            number(mean_exposure([c for c in every.canaries if c.canary.repeats == r]).value)
-            for r in repeats
-        ],
-        "tab": per_cent(lambda one: one.tab_excess),
-        "canaries": per_cent(lambda one: one.tab_canaries),
-        "repeated": per_cent(lambda one: one.repeated),
-        "longest": max(one.longest_repeated for one in seeds),
-        "author": per_cent(lambda one: one.identified.accuracy if one.identified else None),
-        "member": per_cent(lambda one: one.membership.get(LEARNED)),
-        "member_text": per_cent(lambda one: one.membership.get(SAME)),
-        "gap": number(float(np.mean([one.gap for one in seeds])), 3),
-        "seeds": len(seeds),
-    }
-
-
-def title(label: str) -> str:
-    name, _, strength = label.partition(":")
-    return f"{NAMES[name]} {strength}".strip()
-
-
-def models_study(content: Mapping[str, Any], machine: str | None) -> Study:
+def models_studies(
+    content: Mapping[str, Any],
+    machine: str | None,
+    commit: str | None = None,
+    planned: Sequence[str] = (),
+) -> tuple[Study, Study]:
+    """Both tables of the models, a row for each; one that was planned and not run has dashes."""
     found = findings_of(content["jobs"])
-    plain = found["none"]
+    plain, numbers = found["none"], {len(seeds) for seeds in found.values()}
     first, facts = plain[min(plain)], facts_of(content["jobs"])
-    chance = 100 * first.repeated.chance
     assert first.identified is not None
-    named = 100 * first.identified.accuracy.chance
-    return Study(
+    rows: dict[str, Mapping[str, Any]] = dict.fromkeys(planned, NOT_RUN)
+    rows |= {label: row(seeds, plain) for label, seeds in found.items()}
+    posts = Study(
         title="Language models that must not remember, on all posts",
         command=COMMAND,
         data=(
@@ -132,50 +104,105 @@ def models_study(content: Mapping[str, Any], machine: str | None) -> Study:
             "sentences a seed, as many for each of 0, 1, 4 and 16 repeats"
         ),
         n=facts["counted"],
-        seeds=len(plain),
+        seeds=len(plain) if len(numbers) == 1 else None,
         confidence=0.95,
         machine=machine,
-        commit=None,
+        commit=commit,
         published_in=None,
         source="Mireshghallah and others, Privacy regularization, NAACL (2021)",
-        columns=[
-            {"key": "model", "title": "model"},
-            {"key": "perplexity", "title": "perplexity"},
-            {"key": "exposure", "title": "exposure (chance 1.4)", "unit": "bits"},
-            {"key": "below", "title": "exposure below the plain model's", "unit": "bits"},
-            {
-                "key": "by_repeats",
-                "title": "exposure at 0 / 1 / 4 / 16 repeats",
-                "unit": "bits",
-                "joined": " / ",
-            },
-            {
-                "key": "tab",
-                "title": "tab attack: completed in 10 tries beyond the reference",
-                "unit": "%",
-            },
-            {"key": "canaries", "title": "canaries completed", "unit": "%"},
-            {
-                "key": "repeated",
-                "title": f"written texts that repeat 8 words of a post (chance {chance:.1f})",
-                "unit": "%",
-            },
-            {"key": "longest", "title": "longest repeated, words"},
-            {"key": "author", "title": f"author named (chance {named:.1f})", "unit": "%"},
-            {"key": "member", "title": "authors learned from, AUC (chance 50)", "unit": "%"},
-            {"key": "member_text", "title": "posts of theirs, AUC (chance 50)", "unit": "%"},
-            {"key": "gap", "title": "subgroup gap"},
-        ],
-        rows=[{"model": title(label), **row(seeds, plain)} for label, seeds in found.items()],
+        columns=COLUMNS,
+        rows=shown(rows, COLUMNS),
         notes=[
             f"A private word: one that a single author uses, {facts['prompts']:,} prompts in the "
-            "first seed. The chance of repeated texts is of the plain model's texts against posts "
-            "of authors whom it has not seen.",
+            "first seed.",
+            "A model is compared with the plain one of the same seeds.",
             "With several seeds exposure is over the planted sentences of all of them; other "
             "figures are means of seeds, of the ends of intervals too.",
             f"Word frequencies alone: perplexity {facts['frequencies']:.0f}.",
             *dp_notes(content["jobs"]),
         ],
+    )
+    columns = member_columns(100 * first.identified.accuracy.chance)
+    return posts, replace(
+        posts,
+        title="What language models repeat, and whose posts they have learned from",
+        n=None,
+        columns=columns,
+        rows=shown(rows, columns),
+        notes=[
+            f"In each seed {first.repeated.n:,} written texts, {first.identified.accuracy.n:,} posts "
+            f"whose author is named, {first.membership[LEARNED].n:,} authors and "
+            f"{first.membership[SAME].n:,} posts that may have been learned from.",
+            "Words that are repeated may be numbers and marks.",
+            "Word list: the share of words that the tokenizer does not know, without any model.",
+            *posts.notes,
+        ],
+    )
+
+
+def shown(
+    rows: Mapping[str, Mapping[str, Any]], columns: Sequence[Mapping[str, str]]
+) -> list[dict[str, Any]]:
+    """The rows with these columns alone; a dash where a model was not run."""
+    keys = [column["key"] for column in columns if column["key"] != "model"]
+    return [
+        {
+            "model": title(label),
+            **{key: one.get(key) for key in keys if key in one or one is NOT_RUN},
+            "seeds": one["seeds"],
+        }
+        for label, one in sorted(rows.items(), key=lambda item: order(item[0]))
+    ]
+
+
+def pairs_study(
+    content: Mapping[str, Any], machine: str | None, commit: str | None = None
+) -> Study:
+    """Every two models whose perplexities are about equal on the seeds that both have."""
+    found, rows = findings_of(content["jobs"]), []
+    for first, second in combinations(found, 2):
+        one, other = found[first], found[second]
+        shared = [seed for seed in one if seed in other]
+        ratios = above(other, one, shared)
+        if shared and abs(float(np.mean(ratios))) <= 100 * NEAR:
+            tabs = [(other[seed].tab_excess, one[seed].tab_excess) for seed in shared]
+            less = [100 * (b.value - a.value) for a, b in tabs if a is not None and b is not None]
+            rows.append(
+                {
+                    "first": title(first),
+                    "second": title(second),
+                    "which": which(shared),
+                    "above": of_seeds(ratios),
+                    "below": below(other, one),
+                    "tab": of_seeds(less) if less else None,
+                    "seeds": len(shared),
+                }
+            )
+    return Study(
+        title="Language models of about equal perplexity, two by two",
+        command=COMMAND,
+        data=f"As language-posts; every two models whose perplexities are, over the seeds that "
+        f"both have, within {100 * NEAR:.0f} % of each other",
+        n=facts_of(content["jobs"])["counted"],
+        seeds=None,
+        confidence=0.95,
+        machine=machine,
+        commit=commit,
+        published_in=None,
+        source=None,
+        columns=[
+            {"key": "first", "title": "the first"},
+            {"key": "second", "title": "the second"},
+            {"key": "which", "title": "seeds: which"},
+            {"key": "above", "title": "perplexity of the second above the first's", "unit": "%"},
+            {"key": "below", "title": "exposure of the second below the first's", "unit": "bits"},
+            {
+                "key": "tab",
+                "title": "private words: by how many points the second completes fewer",
+            },
+        ],
+        rows=rows,
+        notes=["Each interval is of its own row alone: nothing is paid for the number of pairs."],
     )
 
 
@@ -202,7 +229,9 @@ def dp_notes(jobs: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def tuning_study(content: Mapping[str, Any], machine: str | None) -> Study:
+def tuning_study(
+    content: Mapping[str, Any], machine: str | None, commit: str | None = None
+) -> Study:
     facts, rows = facts_of(content["jobs"]), []
     for key, result in content["jobs"].items():
         if key.startswith("tune") and "held_out" in result:
@@ -218,6 +247,7 @@ def tuning_study(content: Mapping[str, Any], machine: str | None) -> Study:
                     "held_out": number(result["held_out"]),
                 }
             )
+    rows.sort(key=lambda one: (one["batch"], one["lr"], one["clip"]))
     best = min(rows, key=lambda one: one["held_out"])
     best["held_out"] = {"value": best["held_out"], "strong": True}
     return Study(
@@ -229,7 +259,7 @@ def tuning_study(content: Mapping[str, Any], machine: str | None) -> Study:
         seeds=1,
         confidence=None,
         machine=machine,
-        commit=None,
+        commit=commit,
         published_in=None,
         source=None,
         columns=[
@@ -245,8 +275,21 @@ def tuning_study(content: Mapping[str, Any], machine: str | None) -> Study:
     )
 
 
-def write_results(path: Path, machine: str | None, folder: Path = RESULTS) -> None:
-    """Write language-posts.json and language-tuning.json."""
+def write_results(
+    path: Path,
+    machine: str | None,
+    folder: Path = RESULTS,
+    commit: str | None = None,
+    planned: Sequence[str] = (),
+) -> None:
+    """Write language-posts, -members, -pairs and -tuning.json."""
     content = json.loads(path.read_text(encoding="utf-8"))
-    write(folder / "language-posts.json", models_study(content, machine))
-    write(folder / "language-tuning.json", tuning_study(content, machine))
+    posts, members = models_studies(content, machine, commit, planned)
+    studies = {
+        "posts": posts,
+        "members": members,
+        "pairs": pairs_study(content, machine, commit),
+        "tuning": tuning_study(content, machine, commit),
+    }
+    for name, study in studies.items():
+        write(folder / f"language-{name}.json", study)

@@ -80,10 +80,22 @@ def test_a_small_run_becomes_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     jobs = json.loads(out.read_text())["jobs"]
     assert len(jobs) == 6 and not [one for one in jobs.values() if "error" in one]
     assert set(language.earlier(out)) == {one for one in jobs if "reference" not in one}
-    write_results(out, "a test", tmp_path)
-    posts, tuning = (tables.read(tmp_path / f"language-{one}.json") for one in ("posts", "tuning"))
-    assert [row["model"] for row in posts.rows] == ["plain", "triplet 1", "DP-SGD, ε 8"]
-    assert all(row["exposure"]["low"] <= row["exposure"]["value"] for row in posts.rows)
+    again = json.loads(out.read_text())
+    again["jobs"]["model 1 none"] = again["jobs"]["model 0 none"]  # as if it had a second seed
+    out.write_text(json.dumps(again))
+    write_results(out, "a test", tmp_path, "abc", ("none", "triplet:3"))
+    posts, members, pairs, tuning = (
+        tables.read(tmp_path / f"language-{one}.json")
+        for one in ("posts", "members", "pairs", "tuning")
+    )
+    names = ["plain", "triplet 1", "triplet 3", "DP-SGD, ε 8"]
+    assert [row["model"] for row in posts.rows] == [row["model"] for row in members.rows] == names
+    assert [row["which"] for row in posts.rows] == ["2: 0, 1", "1: 0", "0", "1: 0"]
+    assert posts.seeds is None and posts.commit == "abc", "no number of seeds holds for all rows"
+    there = [row["exposure"] for row in posts.rows if row["seeds"]]
+    assert len(there) == 3 and all(one["low"] <= one["value"] <= one["high"] for one in there)
+    assert posts.rows[2]["exposure"] is members.rows[2]["member"] is None
+    assert all(row["seeds"] == 1 for row in pairs.rows), "of the seed that both have"
     assert len(tuning.rows) == 2 and "epochs" in posts.notes[-1]
 
 
