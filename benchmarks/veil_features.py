@@ -26,12 +26,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from sklearn.svm import SVC
+from tables import RESULTS, store
 from torch import Tensor, nn
 from veil_parts import attackers, moved, patches
 from veil_parts.attackers import PARTS, Scores, figure
 
 import privet
-from privet.core.files import write_text
 from privet.core.progress import console
 from privet.data.dataset import Dataset
 from privet.methods.veil import Veil, one_cycle
@@ -295,8 +295,7 @@ def write(args: argparse.Namespace) -> None:
             *args.note,
         ],
     }
-    path = Path(__file__).parent / "results" / "veil-features.json"
-    write_text(path, json.dumps(study, indent=1, ensure_ascii=False) + "\n")
+    store(RESULTS / "veil-features.json", study)
 
 
 def main() -> None:
