@@ -100,7 +100,8 @@ def language() -> str:
         share = figure(0.1, 0.02)
         return ModelFindings(
             name, figure(perplexity, 3), [], 0.1, figure(bits, 1), repeats, [], 0.0,
-            (1, 2, 5, 10, 20), tab, share, share, None, {"auc": figure(0.6, 0.03, 0.5)}, None,
+            (1, 2, 5, 10, 20), tab, share, share, share, 12, None, {"auc": figure(0.6, 0.03, 0.5)},
+            None,
         )  # fmt: skip
 
     models = [model("none", 100, 9), model("triplet:1", 108, 6), model("dp:3", 131, 2)]
