@@ -73,12 +73,13 @@ def main() -> int:
         "--seconds", type=float, default=1e9, help="no task and no attack begins after these"
     )
     words.add_argument("--record", type=Path, nargs="+", help="cloak_maps.json, one of each seed")
+    words.add_argument("--add", action="store_true", help="more seeds for the results file")
     words.add_argument("--topic", default="cloak-vgg16", help="of the results file")
     words.add_argument("--machine", help="of the results file")
     said = words.parse_args()
     try:
         if said.record:
-            record(said.record, said.topic, said.machine, said.out)
+            record(said.record, said.topic, said.machine, said.out, said.add)
         elif not said.data or not said.out:
             words.error("--data and --out are needed")
         else:

@@ -97,12 +97,13 @@ def main() -> int:
     words.add_argument("--seed", type=int, default=0)
     words.add_argument("--seconds", type=float, default=1e9, help="no c is tried after these")
     words.add_argument("--record", type=Path, nargs="+", help="saliency.json, one of each seed")
+    words.add_argument("--add", action="store_true", help="more seeds for the results file")
     words.add_argument("--topic", help="of the results file")
     words.add_argument("--machine", help="of the results file")
     said = words.parse_args()
     try:
         if said.record:
-            record(said.record, said.topic, said.machine, said.out)
+            record(said.record, said.topic, said.machine, said.out, said.add)
             return 0
         if not said.data or not said.out:
             words.error("--data and --out are needed")

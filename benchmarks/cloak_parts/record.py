@@ -5,26 +5,54 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from sources_parts.joined import with_seeds
 from tables import RESULTS, store
 
 Told = Mapping[str, Any]
 WORDS = {"Male": "gender", "Black_Hair": "black hair"}
 
 
-def record(paths: Sequence[Path], topic: str, machine: str | None, out: Path | None) -> None:
-    """TOPIC.json and, where attackers were asked, TOPIC-attackers.json in `out`."""
+def record(
+    paths: Sequence[Path], topic: str, machine: str | None, out: Path | None, add: bool = False
+) -> None:
+    """TOPIC.json and, where attackers were asked, TOPIC-attackers.json in `out`; with `add`, more
+    seeds for the rows that these have."""
     runs = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     folder = RESULTS if out is None else out
-    store(folder / f"{topic}.json", {**facts(runs, machine), **services(runs)})
+    _store(folder / f"{topic}.json", runs, machine, services, add)
     if any(run["attackers"] for run in runs):
-        store(folder / f"{topic}-attackers.json", {**facts(runs, machine), **attackers(runs)})
+        _store(folder / f"{topic}-attackers.json", runs, machine, attackers, add)
+
+
+def _store(
+    path: Path,
+    runs: Sequence[Told],
+    machine: str | None,
+    rows: Callable[[Sequence[Told]], dict[str, Any]],
+    add: bool,
+) -> None:
+    study = {**facts(runs, machine), **rows(runs)}
+    if add:
+        seeds = {run["settings"]["seed"]: rows([run])["rows"] for run in runs}
+        there = json.loads(path.read_text(encoding="utf-8"))
+        words = f"Seed{'s' if seeds.keys() - {min(seeds)} else ''} {' and '.join(map(str, seeds))}"
+        old = there["notes"]
+        study["notes"] = [note for note in study["notes"] if note in old] + [
+            f"{words}: {note}" for note in study["notes"] if note not in old
+        ]
+        study = with_seeds(there, study, seeds, _named)
+    store(path, study)
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    return f"{row.get('task', '')} {row['suppressed']}".strip()
 
 
 def facts(runs: Sequence[Told], machine: str | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from sources_parts.joined import with_seeds
 from tables import RESULTS, store
 
 Told = Mapping[str, Any]
@@ -20,12 +21,29 @@ SHOWN = (0.1, 0.2, 0.5)
 """Shares of pixels kept whose scores stand in the table."""
 
 
-def record(paths: Sequence[Path], topic: str, machine: str | None, out: Path | None) -> None:
-    """TOPIC.json and TOPIC-c.json in `out`."""
+def record(
+    paths: Sequence[Path], topic: str, machine: str | None, out: Path | None, add: bool = False
+) -> None:
+    """TOPIC.json and TOPIC-c.json in `out`; with `add`, more seeds for the rows of the first."""
     runs = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-    folder = RESULTS if out is None else out
-    store(folder / f"{topic}.json", {**facts(runs, machine), **ways(runs)})
-    store(folder / f"{topic}-c.json", {**facts(runs, machine), **grid(runs)})
+    path = (RESULTS if out is None else out) / f"{topic}.json"
+    if not add:
+        store(path, {**facts(runs, machine), **ways(runs)})
+        store(path.with_name(f"{topic}-c.json"), {**facts(runs, machine), **grid(runs)})
+        return
+    there, seeds = json.loads(path.read_text(encoding="utf-8")), {}
+    notes = [_of_seed(note, "0") for note in there["notes"]]
+    for run in runs:
+        seed, one = run["settings"]["seed"], ways([run])
+        seeds[seed] = one["rows"]
+        notes += [_of_seed(note, seed) for note in one["notes"]]
+    new = {**ways(runs), "notes": notes}
+    store(path, with_seeds({**there, "notes": []}, new, seeds, lambda row: str(row["way"])))
+
+
+def _of_seed(note: str, seed: object) -> str:
+    """A sentence about figures of one seed, which says so."""
+    return note if note.startswith(("Seed ", "Intervals ")) else f"Seed {seed}: {note}"
 
 
 def facts(runs: Sequence[Told], machine: str | None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Collaborative sanitizers as benchmarks/sources.py plays them.
 
-Services are taught once and shared by all rows of a seed. Beside the settings of
-`privet.Collaborative`:
+Services are taught once (services.py) and shared by all rows, of whatever seed. Beside the
+settings of `privet.Collaborative`:
 
     distort   weight of the mean absolute change of a record, in the network's scale
     ramp      share of the game in which alpha rises from 0 to its value
@@ -11,24 +11,26 @@ Services are taught once and shared by all rows of a seed. Beside the settings o
 
 from __future__ import annotations
 
-import fcntl
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.methods.collaborative import Collaborative, CollaborativeNetworks
 from privet.methods.method import Problem
-from privet.methods.services.service import Service, teaching_phase
+from privet.methods.services.service import Service
 from privet.nets.convolutions import prepare
 from privet.train.feed import Batch
 from privet.train.game import Move, Phase, Player
 from sources_parts.learned import AT_ONCE, Bench, Learned
+from sources_parts.services import among_five, balanced, given, held_out
 
 OWN = {"distort": 0.0, "ramp": 0.0, "warm": 0.0, "rate": 1.0}
 # Tasks that the provider's services know, beside the private attribute.
 SERVED = ("person", "Smiling")
+BINS = 20
 
 
 class Paced(CollaborativeNetworks):
@@ -94,7 +96,8 @@ def learn(bench: Bench, settings: dict[str, Any]) -> Learned:
     networks = Paced(problem, method, own)
     for module in networks.modules().values():
         module.to(bench.device)
-    teach(bench, problem, networks)
+    given(bench, networks.services, method.lessons, method.service)
+    networks._copy_private()
     facts: dict[str, Any] = {}
     if saved is None:
         history = bench.play(
@@ -113,61 +116,76 @@ def learn(bench: Bench, settings: dict[str, Any]) -> Learned:
     return Learned(networks.sanitizer.eval(), release, shape, True, noisy, facts["in_game"], facts)
 
 
-def teach(bench: Bench, problem: Problem, networks: Paced) -> None:
-    """The provider's services, on raw pictures; the first row to come teaches them for all."""
-    method = networks.method
-    key = f"services-{method.service}-{method.lessons}-{method.seed}.pt"
-    with (bench.folder / f"{key}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        path = bench.folder / key
-        modules = nn.ModuleList([service.module for service in networks.services])
-        if path.exists():
-            modules.load_state_dict(torch.load(path, bench.device, weights_only=True))
-        else:
-            for service in networks.services:
-                epochs = method.lessons * (6 if service.attribute.kind == "identity" else 1)
-                phase = teaching_phase(service, epochs, jitter=True)
-                phase.players[0].module.to(bench.device)
-                bench.play(method.game(problem, {"service": service.module}, [phase], method.batch))
-            torch.save(modules.state_dict(), path)
-    networks._copy_private()
-
-
 @torch.no_grad()
 def judge(bench: Bench, networks: Paced) -> dict[str, Any]:
     """What the provider's models answer about raw and about released records: of *select*; about
-    people, of *fit*, which they know."""
+    people, of *fit*, whom they know, in pictures that they learned from and in others."""
     networks.sanitizer.eval()
-    facts: dict[str, Any] = {"in_game": {}, "services": {}}
+    facts: dict[str, Any] = {"in_game": {}, "services": {}, "answers": {}}
     for service in networks.utility:
-        people = service.attribute.kind == "identity"
-        facts["services"][service.attribute.name] = _both(bench, networks, service, people)
-    for service, given in zip(networks.private, networks.given, strict=True):
-        name, played = service.attribute.name, _both(bench, networks, service, False)
+        name = service.attribute.name
+        if service.attribute.kind != "identity":
+            facts["services"][name] = _both(bench, networks, service)[0]
+            continue
+        people = np.asarray(bench.data.part("fit").labels[name])
+        truth, new = (
+            torch.as_tensor(some, device=bench.device) for some in (people, held_out(people))
+        )
+        both = _scores(bench, networks, service, "fit")
+        for key, where in ((name, ~new), (f"{name}, new pictures", new)):
+            facts["services"][key] = {
+                kind: among_five(scores[where], truth[where]) for kind, scores in both.items()
+            }
+    for service, given_one in zip(networks.private, networks.given, strict=True):
+        name = service.attribute.name
+        played, after = _both(bench, networks, service)
+        came, before = _both(bench, networks, given_one)
         facts["in_game"][name] = {"balanced": played["released"] / 100, "part": "select"}
         facts["services"][name] = {
             **played,
-            "as it came": _both(bench, networks, given, False)["released"],
+            "as it came": came["released"],
+            "before": came["raw"],
+        }
+        facts["answers"][name] = {
+            "before": before["raw"],
+            "raw": after["raw"],
+            "released": after["released"],
         }
     return facts
 
 
-def _both(bench: Bench, networks: Paced, service: Service, people: bool) -> dict[str, float]:
-    """Balanced accuracy in per cent, of people the share of right ones among the first five."""
-    part, name = "fit" if people else "select", service.attribute.name
-    view = bench.data.part(part)
-    truth = torch.as_tensor(view.labels[name], device=bench.device)
+def _scores(
+    bench: Bench, networks: Paced, service: Service, part: str = "select"
+) -> dict[str, Tensor]:
+    """A service's scores of raw and of released records."""
     raw, released = [], []
     for x in bench.raw[part].split(AT_ONCE):
         raw.append(service(prepare(x)))
         released.append(service(networks.release(prepare(x))))
-    shares = {}
-    for key, scores in (("raw", torch.cat(raw)), ("released", torch.cat(released))):
-        if people:
-            first = scores.topk(min(5, scores.shape[1]), 1).indices == truth[:, None]
-            shares[key] = 100 * float(first.any(1).float().mean())
-        else:
-            right = scores.argmax(1) == truth
-            each = [right[truth == c].float().mean() for c in range(scores.shape[1])]
-            shares[key] = 100 * float(torch.stack(each).nanmean())
-    return shares
+    return {"raw": torch.cat(raw), "released": torch.cat(released)}
+
+
+def _both(
+    bench: Bench, networks: Paced, service: Service
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Balanced accuracy in per cent on *select*, and how the answers are spread there: of the
+    people of each true value, the share in each of BINS equal steps of the probability of the
+    last value."""
+    name = service.attribute.name
+    labels = bench.data.part("select").labels[name]
+    truth = torch.as_tensor(labels, device=bench.device)
+    both = _scores(bench, networks, service)
+    spread = {}
+    for kind, scores in both.items():
+        step = (scores.softmax(1)[:, -1] * BINS).long().clamp(max=BINS - 1)
+        spread[kind] = [
+            [
+                round(v, 4)
+                for v in (
+                    torch.bincount(step[truth == c], minlength=BINS)
+                    / max(1, int((truth == c).sum()))
+                ).tolist()
+            ]
+            for c in range(scores.shape[1])
+        ]
+    return {kind: balanced(scores, truth) for kind, scores in both.items()}, spread

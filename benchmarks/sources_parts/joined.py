@@ -33,7 +33,7 @@ def joined(
             lines[name(line)] = line
             continue
         if min(seeds) < old["runs"]:
-            raise ValueError(f"Seed {min(seeds)} of '{line['game']}' is in the results already.")
+            raise ValueError(f"Seed {min(seeds)} of '{name(line)}' is in the results already.")
         some = [old, *seeds.values()]
         runs = [old["runs"], *(1 for _ in seeds)]
         cells = {key: _cell(key, [one[key] for one in some], runs) for key in old if key != "runs"}
@@ -42,9 +42,17 @@ def joined(
 
 
 def _cell(key: str, cells: Sequence[Any], runs: Sequence[int]) -> Any:
-    figures = [cell for cell in cells if isinstance(cell, Mapping)]
-    if not figures and all(cell == cells[0] for cell in cells):
+    if all(isinstance(cell, list) for cell in cells):
+        if len({len(cell) for cell in cells}) > 1:
+            raise ValueError(f"{key}: these cannot be joined: {cells}.")
+        return [_cell(key, some, runs) for some in zip(*cells, strict=True)]
+    if not any(isinstance(c, Mapping) for c in cells) and all(c == cells[0] for c in cells):
         return cells[0]
+    figures = [
+        {"value": c} if isinstance(c, int | float) else c
+        for c in cells
+        if isinstance(c, int | float | Mapping)
+    ]
     values = [value for cell in figures for value in cell.get("seeds", [cell["value"]])]
     if len(figures) < len(cells) or len(values) != sum(runs):
         raise ValueError(f"{key}: these cannot be joined: {cells}.")
@@ -55,3 +63,39 @@ def _cell(key: str, cells: Sequence[Any], runs: Sequence[int]) -> Any:
             total = sum(one[end] * count for one, count in zip(figures, runs, strict=True))
             cell[end] = round(total / sum(runs), digits)
     return cell | {"seeds": values}
+
+
+def with_seeds(
+    there: Mapping[str, Any],
+    new: Mapping[str, Any],
+    seeds: Mapping[int, Sequence[Line]],
+    name: Callable[[Line], str],
+) -> Line:
+    """A results file whose rows all have the same seeds, with those of a later call.
+
+    Args:
+        there: The file as it is.
+        new: What the new seeds alone give.
+        seeds: The rows that each of the new seeds alone gives.
+        name: What two rows of the same kind have in common.
+    """
+    before = [{**row, "runs": there["seeds"]} for row in there["rows"]]
+    later = [
+        (
+            {**row, "runs": len(seeds)},
+            {
+                s: {**one, "runs": 1}
+                for s, rows in seeds.items()
+                for one in rows
+                if name(one) == name(row)
+            },
+        )
+        for row in new["rows"]
+    ]
+    rows = joined(before, later, name)
+    total = there["seeds"] + len(seeds)
+    if missing := [name(row) for row in rows if row["runs"] != total]:
+        raise ValueError(f"Not measured with every seed: {', '.join(missing)}.")
+    plain = [{key: cell for key, cell in row.items() if key != "runs"} for row in rows]
+    notes = list(dict.fromkeys((*there["notes"], *new["notes"])))
+    return {**there, "seeds": total, "rows": plain, "notes": notes}

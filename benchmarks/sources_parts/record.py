@@ -14,10 +14,16 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tables import store
 
+from sources_parts import answers
 from sources_parts.joined import joined
 
 Row = dict[str, Any]
 Cell = Any
+
+
+def _arrow(key: str, title: str) -> dict[str, str]:
+    return {"key": key, "title": title, "unit": "%", "joined": " \u2192 "}
+
 
 COLUMNS: dict[str, list[dict[str, str]]] = {
     "gap": [
@@ -43,9 +49,12 @@ COLUMNS: dict[str, list[dict[str, str]]] = {
     "collaborative": [
         {"key": "game", "title": "game"},
         {"key": "alpha", "title": "\u03b1"},
-        {"key": "in_game", "title": "provider's own privacy model, raw → released", "unit": "%"},
-        {"key": "service", "title": "its service for smiles", "unit": "%"},
-        {"key": "people", "title": "people among five", "unit": "%"},
+        _arrow("in_game", "provider's privacy model after the game, raw → released"),
+        {"key": "came", "title": "as it came, released", "unit": "%"},
+        _arrow("unfiltered", "on raw pictures, before → after the game"),
+        _arrow("service", "service for smiles, raw → released"),
+        _arrow("people", "people among five, pictures that it learned from"),
+        _arrow("new_pictures", "the same, other pictures of theirs"),
         {"key": "distortion", "title": "mean absolute error on [0, 1]"},
         {"key": "worst", "title": "Male: strongest new attacker", "unit": "%"},
         {"key": "task", "title": "Smiling: new model", "unit": "%"},
@@ -65,7 +74,7 @@ FACES = "celeba64: 20,000 pictures of CelebA at {0} x {0}; fit 6,800 of 1,360 pe
 
 
 COMMAND = [
-    "# also with second_plan.json; third_plan.json, with --workers 4 --seconds 440, ended early",
+    "# also with second_plan.json, third_plan.json and fourth_plan.json, which ended early",
     "python benchmarks/sources.py --folder DIR --plan benchmarks/sources_parts/plan.json \\",
     "    --out rows.jsonl --releases R --workers 8",
 ]
@@ -102,7 +111,7 @@ def record(
         if not some:
             continue
         path = folder / f"sources-{kind}.json"
-        there = json.loads(path.read_text(encoding="utf-8")) if add else {}
+        there = json.loads(path.read_text(encoding="utf-8")) if add and path.exists() else {}
         games: dict[str, list[Row]] = {}
         for row in some:
             games.setdefault(json.dumps(_plain(row["settings"]), sort_keys=True), []).append(row)
@@ -112,7 +121,7 @@ def record(
             new.append(
                 (_line(kind, same), {row["settings"]["seed"]: _line(kind, [row]) for row in same})
             )
-        lines = joined(there["rows"], new, _name(kind)) if add else [line for line, _ in new]
+        lines = joined(there["rows"], new, _name(kind)) if there else [line for line, _ in new]
         about = {
             "n": some[0]["n"]["test"],
             "data": FACES.format(some[0]["question"]["size"]),
@@ -123,6 +132,8 @@ def record(
         if wrong := [key for key in ("n", "data") if there.get(key, about[key]) != about[key]]:
             raise ValueError(f"{path.name}: other {' and '.join(wrong)} than these rows.")
         _write(path, kind, lines, about)
+        if kind == "collaborative":
+            answers.record(folder / "sources-collaborative-answers.json", some, about, _how)
 
 
 def _line(kind: str, rows: Sequence[Row]) -> Row:
@@ -266,6 +277,36 @@ def _tiprdc(rows: Sequence[Row]) -> Row:
 def _collaborative(rows: Sequence[Row]) -> Row:
     s, read = rows[0]["settings"], _read(rows)
     del read["plain_network"], read["from_fit"]
+    moved = _mean((row["distortion"] for row in rows), 3)
+    if s.get("form") == "raw":
+        nothing = dict.fromkeys(
+            ("alpha", "in_game", "came", "unfiltered", "service", "people", "new_pictures")
+        )
+        return {"game": "raw pictures", **nothing, "distortion": 0, **read}
+    services = [row["facts"]["services"] for row in rows]
+
+    def arrow(name: str, first: str = "raw", second: str = "released") -> Cell:
+        if any(name not in one for one in services):
+            return None
+        return [_mean(one[name][key] for one in services) for key in (first, second)]
+
+    name = next(iter(rows[0]["in_game"]))
+    return {
+        "game": _how(s),
+        "alpha": s["alpha"],
+        "in_game": arrow(name),
+        "came": _mean(one[name]["as it came"] for one in services),
+        "unfiltered": arrow(name, "before", "raw"),
+        "service": arrow("Smiling"),
+        "people": arrow("person"),
+        "new_pictures": arrow("person, new pictures"),
+        "distortion": moved,
+        **read,
+    }
+
+
+def _how(s: Row) -> str:
+    """What a collaborative game has beside the published losses."""
     parts = {
         "distort": "distortion",
         "ramp": "ramp",
@@ -277,28 +318,7 @@ def _collaborative(rows: Sequence[Row]) -> Row:
     if s.get("lr"):
         used.append(f"lr {s['lr']:g}")
     game = ", ".join(used) or "as in the slides"
-    game += "; stochastic" if s.get("stochastic") else ""
-    services = [row["facts"]["services"] for row in rows]
-
-    def arrow(name: str) -> str | None:
-        if any(name not in one for one in services):
-            return None
-        before, after = (
-            np.mean([one[name][key] for one in services]) for key in ("raw", "released")
-        )
-        return f"{before:.1f} → {after:.1f}"
-
-    name = next(iter(rows[0]["in_game"]))
-    came = np.mean([one[name]["as it came"] for one in services])
-    return {
-        "game": game,
-        "alpha": s["alpha"],
-        "in_game": f"{arrow(name)}; as it came {came:.1f}",
-        "service": arrow("Smiling"),
-        "people": arrow("person"),
-        "distortion": _mean((row["distortion"] for row in rows), 3),
-        **read,
-    }
+    return game + ("; stochastic" if s.get("stochastic") else "")
 
 
 LINES: dict[str, Callable[[Sequence[Row]], Row]] = {
@@ -309,5 +329,9 @@ LINES: dict[str, Callable[[Sequence[Row]], Row]] = {
 ORDER: dict[str, Callable[[Row], list[Any]]] = {
     "gap": lambda line: [line["game"] != "raw pictures", line["game"]],
     "tiprdc": lambda line: [len(line["game"].rsplit(";")[-1]), line["game"]],
-    "collaborative": lambda line: [line["game"], f"{line['alpha']:.2f}"],
+    "collaborative": lambda line: [
+        line["game"] != "raw pictures",
+        line["game"],
+        f"{line['alpha'] or 0:.2f}",
+    ],
 }

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,13 +17,15 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import sources
 from sources_parts import record
+from sources_parts.joined import joined, with_seeds
 from sources_parts.learned import Draws, Learned, distortion
+from sources_parts.services import among_five, balanced, held_out
 from tables import Study, read
 
 PLANS = Path(sources.__file__).parent / "sources_parts"
 
 
-@pytest.mark.parametrize("plan", ["plan", "second_plan", "third_plan"])
+@pytest.mark.parametrize("plan", ["plan", "second_plan", "third_plan", "fourth_plan"])
 def test_every_row_of_a_plan_has_a_name_of_its_own(plan: str) -> None:
     rows = json.loads((PLANS / f"{plan}.json").read_text())
     slugs = [sources.slug(rows, job) for job in sources.jobs(rows)]
@@ -86,7 +89,7 @@ def recorded(folder: Path, *rows: dict[str, Any], **how: Any) -> Study:
     path = folder / "rows.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in rows))
     record.record([path], folder, how.pop("machine", None), how.pop("commit", None), **how)
-    return read(folder / "sources-gap.json")
+    return read(folder / f"sources-{rows[0]['kind']}.json")
 
 
 def test_adding_rows_later_gives_what_recording_them_at_once_gives(tmp_path: Path) -> None:
@@ -113,3 +116,72 @@ def test_rows_of_other_records_or_without_a_figure_are_not_joined(tmp_path: Path
         recorded(tmp_path, {**row(1, 80.0), "n": {"test": 10}}, add=True)
     with pytest.raises(ValueError, match="in_game"):
         recorded(tmp_path, {**row(1, 80.0), "in_game": {}}, add=True)
+
+
+def game(seed: int, alpha: float, kept: float) -> dict[str, Any]:
+    """A row of a collaborative game."""
+    one = row(seed, 80.0, alpha=alpha, adversarial=True)
+    del one["settings"]["penalty"]
+    pair = {"raw": 90.0, "released": kept}
+    male = {**pair, "as it came": 55.0, "before": 94.0}
+    spread = [[0.05] * 20, [0.0] * 19 + [1.0]]
+    answers = dict.fromkeys(("before", "raw", "released"), spread)
+    services = {"Smiling": pair, "person": pair, "person, new pictures": pair, "Male": male}
+    return {
+        **one,
+        "kind": "collaborative",
+        "in_game": {"Male": {"balanced": kept / 100}},
+        "facts": {"services": services, "answers": {"Male": answers}},
+        "n": {"test": 4400, "select": 2000},
+    }
+
+
+def test_collaborative_games_show_services_before_and_after_and_how_answers_are_spread(
+    tmp_path: Path,
+) -> None:
+    raw = {**row(0, 95.0, form="raw"), "kind": "collaborative", "facts": {}, "in_game": {}}
+    raw["n"] = {"test": 4400, "select": 2000}
+    rows = [game(0, 0.9, 60.0), game(1, 0.9, 70.0), game(0, 0.5, 85.0), raw]
+    first, half, most = recorded(tmp_path, *rows, add=True).rows
+    assert (first["game"], half["alpha"], most["alpha"]) == (
+        "raw pictures",
+        Decimal("0.5"),
+        Decimal("0.9"),
+    )
+    assert most["service"][1] == {"value": 65, "seeds": [60, 70]} and most["runs"] == 2
+    assert most["unfiltered"][0]["value"] == 94
+    answers = read(tmp_path / "sources-collaborative-answers.json").rows
+    assert len(answers) == 2 + 2 * 4 and answers[0]["from_10_to_30"] == 20
+    steps = [key for key in answers[0] if key.startswith("from_")]
+    assert all(sum(line[key] for key in steps) == 100 for line in answers)
+
+
+def test_the_service_that_knows_people_is_asked_about_pictures_that_it_never_saw() -> None:
+    people = np.random.default_rng(0).integers(0, 50, 300)
+    out = held_out(people)
+    assert np.unique(people[out]).tolist() == np.unique(people[~out]).tolist()
+    assert len(people[out]) == len(np.unique(people[out]))
+    truth = torch.as_tensor(people)
+    right = torch.nn.functional.one_hot(truth, 50).float()
+    assert among_five(right, truth) == balanced(right, truth) == 100
+    assert among_five(-right, truth) == balanced(-right, truth) == 0
+
+
+def test_seeds_that_come_later_join_every_row_or_none() -> None:
+    def rows(*values: float) -> list[dict[str, Any]]:
+        return [{"way": f"way {v:g}", "area": v, "kept": [v, 1.0]} for v in values]
+
+    def name(line: dict[str, Any]) -> str:
+        return str(line["way"])
+
+    there = {"seeds": 1, "rows": rows(1, 2), "notes": ["old"]}
+    other = [{**line, "area": line["area"] + 1.0} for line in rows(1, 2)]
+    study = with_seeds(there, {"rows": other, "notes": ["new"]}, {1: other}, name)
+    assert study["rows"][0]["area"] == {"value": 1.5, "seeds": [1, 2.0]}
+    assert study["rows"][1]["kept"] == [2, 1.0]
+    assert (study["seeds"], study["notes"]) == (2, ["old", "new"])
+    with pytest.raises(ValueError, match="way 2"):
+        with_seeds(there, {"rows": other[:1], "notes": []}, {1: other[:1]}, name)
+    lists = [{"game": "a", "kept": [1.0]}], [({"runs": 1}, {1: {"game": "a", "kept": [1.0, 2.0]}})]
+    with pytest.raises(ValueError, match="kept"):
+        joined(lists[0], lists[1], lambda line: line.get("game", "a"))
