@@ -1,12 +1,14 @@
-"""What language models remember of 12,000 posts: plain, adversarial, triplet, and a tuned DP-SGD.
+"""What language models remember of 12,000 posts: plain, adversarial, triplet, a tuned DP-SGD, and
+plain models that are stopped at DP-SGD's perplexity.
 
     python benchmarks/language.py --data blogs.parquet --out language.json --seconds 420
     python benchmarks/language.py --write language.json --machine "one GPU" --commit HASH
 
 DP-SGD is tuned first, at epsilon 8 and one seed, by the perplexity of texts that are neither learned
-from nor counted on; its best setting is then used at every epsilon. The result is written again
-after every job; no job starts once --seconds are over, and the same line goes on. `--write` makes
-language-posts, -members, -pairs and -tuning.json in benchmarks/results of it.
+from nor counted on; its best setting is then used at every epsilon. `--dp SETTING` takes one that
+was tuned before. The result is written again after every job; no job starts once --seconds are over,
+and the same line goes on. Seeds may run side by side, each with an --out of its own. `--write` makes
+language-posts, -members, -pairs and, of a run that was tuned, -tuning.json in benchmarks/results.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from language_parts.jobs import Job, Study, best_setting, done, start_process
+from language_parts.stopped import STOPPED
 
 from privet.core.files import write_text
 from privet.core.progress import console
@@ -43,30 +46,53 @@ GRID = (
     "clip=1.0",
 )
 TUNED_AT = "dp:8"
-# Three seeds of these come first.
-FIRST = ("none", "adversarial:1", "triplet:0.3", TUNED_AT)
-THEN = ("adversarial:0.3", "triplet:1", "dp:2", "dp:32", "adversarial:3", "triplet:0.1")
+# All seeds of these come first. What is stopped starts once DP-SGD's model is there; DP-SGD takes
+# the most memory, so not all of it starts at once.
+FIRST = (TUNED_AT, "none", "dp:2", "adversarial:1", "dp:32", "triplet:0.3")
+THEN = ("stopped:8", "stopped:2", "stopped:32")
+LAST = ("adversarial:0.3", "triplet:1", "adversarial:3", "triplet:0.1")
 
 
-def jobs_of(seeds: int, grid: Sequence[str]) -> list[Job]:
-    """All jobs, the most wanted first."""
+def jobs_of(seeds: Sequence[int], grid: Sequence[str]) -> list[Job]:
+    """All jobs, the most wanted first. One setting alone needs no tuning."""
+    tuned = grid if len(grid) > 1 else ()
     return [
-        *(Job("reference", seed) for seed in range(seeds)),
-        *(Job("tune", 0, f"{TUNED_AT},{setting}") for setting in grid),
-        *(Job("model", seed, label) for seed in range(seeds) for label in FIRST),
-        *(Job("model", seed, label) for seed in range(seeds) for label in THEN),
+        *(Job("reference", seed) for seed in seeds),
+        *(Job("tune", 0, f"{TUNED_AT},{setting}") for setting in tuned),
+        *(
+            Job("model", seed, label)
+            for labels in (FIRST, THEN, LAST)
+            for seed in seeds
+            for label in labels
+        ),
     ]
 
 
 def is_ready(job: Job, results: dict[str, Any], grid: Sequence[str]) -> bool:
-    """Whether all that a job needs is done: its reference, and for DP-SGD the tuning."""
+    """Whether what a job starts from is there: for DP-SGD the tuning, and for what is stopped the
+    perplexity of DP-SGD's model."""
     if job.kind != "model":
         return True
-    if str(Job("reference", job.seed)) not in results:
-        return False
+    if job.label.startswith(STOPPED):
+        return "held_out_perplexity" in results.get(dp_of(job), {})
     tuning = [results.get(f"tune 0 {TUNED_AT},{setting}") for setting in grid]
     tuned = all(tuning) and any("held_out" in one for one in tuning if one)
-    return tuned or not job.label.startswith("dp")
+    return tuned or len(grid) == 1 or not job.label.startswith("dp")
+
+
+def dp_of(job: Job) -> str:
+    """The job of DP-SGD at whose perplexity this one is stopped."""
+    return str(Job("model", job.seed, job.label.replace(STOPPED, "dp")))
+
+
+def told(job: Job, results: dict[str, Any], grid: tuple[str, ...]) -> Job:
+    """The job with what it needs of others in its label."""
+    if job.kind == "model" and job.label.startswith("dp"):
+        return Job(job.kind, job.seed, f"{job.label},{best_setting(results, grid)}")
+    if job.label.startswith(STOPPED):
+        target = results[dp_of(job)]["held_out_perplexity"]
+        return Job(job.kind, job.seed, f"{job.label},{target}")
+    return job
 
 
 def play(
@@ -86,9 +112,7 @@ def play(
             if job is None:
                 break
             pending.remove(job)
-            tuned = job.kind == "model" and job.label.startswith("dp")
-            setting = f",{best_setting(results, grid)}" if tuned else ""
-            running[submit(Job(job.kind, job.seed, job.label + setting))] = job
+            running[submit(told(job, results, grid))] = job
         if not running:
             return
         for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -138,7 +162,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", default="blogs.parquet")
     parser.add_argument("--out", type=Path, default=Path("out/language.json"))
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--dp", metavar="SETTING", help="of DP-SGD, which is then not tuned")
     parser.add_argument("--authors", type=int, default=0, help="of each side; 0 for all")
     parser.add_argument("--canaries", type=int, default=16)
     parser.add_argument("--workers", type=int, default=5)
@@ -146,14 +171,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=420)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
-    parser.add_argument("--write", type=Path, help="make the results files of this result")
+    parser.add_argument("--write", type=Path, nargs="+", help="make the results files of these")
     parser.add_argument("--machine", default=None, help="with --write: where it ran")
     parser.add_argument("--commit", default=None, help="with --write: the commit that was run")
     args = parser.parse_args()
     if args.write:
         from language_parts.record import write_results
 
-        planned = (*FIRST, *THEN)
+        planned = (*FIRST, *THEN, *LAST)
         write_results(args.write, args.machine, commit=args.commit, planned=planned)
         return
     require_opacus()
@@ -167,7 +192,7 @@ def main() -> None:
             SETTINGS.updated(args.settings),
             args.device,
         )
-        measure(study, args)
+        measure(study, args, (args.dp,) if args.dp else GRID)
 
 
 if __name__ == "__main__":

@@ -15,13 +15,16 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # of scikit-learn
 
+from language_parts.stopped import STOPPED, train_stopped
 from privet.adversaries.kernel import Kernel
 from privet.adversaries.linear import Logistic
 from privet.adversaries.mlp import MLP
 from privet.adversaries.neighbours import Neighbours
+from privet.core.errors import PrivetError
 from privet.core.json_values import finite
 from privet.data.schema import PAD
 from privet.language.model_audit.jobs import REFERENCE, AuditPlan
+from privet.language.models import networks
 from privet.language.models.canaries import CanaryPlan
 from privet.language.models.corpus import SIDES, build_corpus, load_texts
 from privet.language.models.settings import Settings
@@ -29,6 +32,8 @@ from privet.language.models.train import tokenizer_for, train_model
 from privet.nets.device import pick
 from privet.train.game import Run
 
+# Seconds that a model waits at most for the reference of its seed, which is trained beside it.
+PATIENCE = 600
 # Of the audit's own: those that four hundred authors do not make slow.
 ADVERSARIES = (
     Logistic(strengths=(1e-2, 1e-1), rounds=60),
@@ -84,6 +89,7 @@ def plan_of(study: Study, seed: int) -> AuditPlan:
 
 def start_process(threads: int) -> None:
     torch.set_num_threads(threads)
+    networks.BATCH_TOKENS["cuda"] = 1 << 14  # many processes share the GPU's memory
     threadpool_limits(threads)
 
 
@@ -98,6 +104,7 @@ def done(study: Study, job: Job) -> dict[str, Any]:
         result = tuned(plan, plan.plain.with_regularizer(job.label))
     else:
         result = attacked(plan, job.label)
+    free_memory(plan)
     return {**result, "seconds": round(time.monotonic() - begin, 1)}
 
 
@@ -136,21 +143,54 @@ def tuned(plan: AuditPlan, settings: Settings) -> dict[str, Any]:
 
 
 def attacked(plan: AuditPlan, label: str) -> dict[str, Any]:
-    settings = plan.plain.with_regularizer(label)
-    plan.models[label] = settings
+    """What is found in a model: `none`, `triplet:0.3`, `dp:8,batch=1024`, or `stopped:8,271.5`, where
+    the last number is the perplexity at which a plain model is stopped."""
+    begin = time.monotonic()
+    if label.startswith(STOPPED):
+        label, _, target = label.partition(",")
+        settings = plan.models[label] = plan.plain
+        train_stopped(plan, label, float(target))
+    else:
+        settings = plan.models[label] = plan.plain.with_regularizer(label)
+        plan.trained(label)
+    seconds = time.monotonic() - begin
+    free_memory(plan)
+    await_reference(plan)
     findings = plan.findings(label)
     card = json.loads((plan.model_folder(label) / "card.json").read_text(encoding="utf-8"))
     told = {key: card[key] for key in ("history", "held_out_perplexity", "dp") if key in card}
-    return {"findings": finite(asdict(findings)), "settings": asdict(settings), **told}
+    return {
+        "findings": finite(asdict(findings)),
+        "settings": asdict(settings),
+        **told,
+        "training_seconds": round(seconds, 1),
+    }
+
+
+def free_memory(plan: AuditPlan) -> None:
+    """Give back what this process holds of the GPU's memory and does not use."""
+    if plan.device.startswith("cuda"):
+        torch.cuda.empty_cache()
+
+
+def await_reference(plan: AuditPlan) -> None:
+    """Return once another process has trained the reference model."""
+    card, end = plan.model_folder(REFERENCE) / "card.json", time.monotonic() + PATIENCE
+    while not card.exists():
+        if time.monotonic() > end:
+            raise PrivetError(f"There is no reference model of seed {plan.plain.seed}.")
+        time.sleep(0.5)
 
 
 def best_setting(results: Mapping[str, Mapping[str, Any]], grid: tuple[str, ...]) -> str:
-    """The setting of `grid` whose model predicted the held-out texts best.
+    """The setting of `grid` whose model predicted the held-out texts best; of one alone, that one.
 
     >>> best_setting({"tune 0 dp:8,lr=1": {"held_out": 9.0}, "tune 0 dp:8,lr=2": {"error": ""}},
     ...     ("lr=1", "lr=2"))
     'lr=1'
     """
+    if len(grid) == 1:
+        return grid[0]
     found = {
         setting: result["held_out"]
         for setting in grid

@@ -32,10 +32,18 @@ from language_parts.rows import (
 )
 from privet.language.model_audit.verdict import NEAR
 
-COMMAND = [
-    "python benchmarks/language.py --data blogs.parquet --out language.json --seeds 3 --workers 5 \\",
+TUNED = [
+    "python benchmarks/language.py --data blogs.parquet --out language.json --workers 5 \\",
     "    --threads 1 --seconds 340   # and again, to go on",
     "python benchmarks/language.py --write language.json",
+]
+COMMAND = [
+    "for seed in 0 1 2; do",
+    "    python benchmarks/language.py --data blogs.parquet --out language-$seed.json \\",
+    "        --seeds $seed --dp epochs=40,batch=2048,lr=0.02,dropout=0,clip=0.1 \\",
+    "        --workers 4 --threads 1 --seconds 400 &",
+    "done; wait",
+    "python benchmarks/language.py --write language-0.json language-1.json language-2.json",
 ]
 NOT_RUN = {"which": which([]), "seeds": 0}
 COLUMNS = [
@@ -120,6 +128,7 @@ def models_studies(
             "figures are means of seeds, of the ends of intervals too.",
             f"Word frequencies alone: perplexity {facts['frequencies']:.0f}.",
             *dp_notes(content["jobs"]),
+            *stopped_notes(content["jobs"]),
         ],
     )
     columns = member_columns(100 * first.identified.accuracy.chance)
@@ -164,7 +173,8 @@ def pairs_study(
         one, other = found[first], found[second]
         shared = [seed for seed in one if seed in other]
         ratios = above(other, one, shared)
-        if shared and abs(float(np.mean(ratios))) <= 100 * NEAR:
+        meant = first.replace("stopped", "dp") == second
+        if shared and (meant or abs(float(np.mean(ratios))) <= 100 * NEAR):
             tabs = [(other[seed].tab_excess, one[seed].tab_excess) for seed in shared]
             less = [100 * (b.value - a.value) for a, b in tabs if a is not None and b is not None]
             rows.append(
@@ -182,7 +192,8 @@ def pairs_study(
         title="Language models of about equal perplexity, two by two",
         command=COMMAND,
         data=f"As language-posts; every two models whose perplexities are, over the seeds that "
-        f"both have, within {100 * NEAR:.0f} % of each other",
+        f"both have, within {100 * NEAR:.0f} % of each other, and every model of DP-SGD beside the "
+        "plain one that was stopped at its perplexity of the texts to choose on",
         n=facts_of(content["jobs"])["counted"],
         seeds=None,
         confidence=0.95,
@@ -229,6 +240,24 @@ def dp_notes(jobs: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def stopped_notes(jobs: Mapping[str, Any]) -> list[str]:
+    """After how much of its training the plain model was stopped."""
+    epochs: dict[str, list[float]] = {}
+    for key, result in jobs.items():
+        if re.match("model . stopped:", key) and "history" in result:
+            epochs.setdefault(key.split(":")[1], []).append(result["history"][-1]["epochs"])
+    if not epochs:
+        return []
+    said = ", ".join(
+        f"{' / '.join(f'{one:.2f}' for one in epochs[epsilon])} at ε {epsilon}"
+        for epsilon in sorted(epochs, key=float)
+    )
+    return [
+        "Stopped: the plain model after the first step at which it predicts the texts to choose on "
+        f"as well as DP-SGD's model of the same seed and ε: after {said} of 15 epochs."
+    ]
+
+
 def tuning_study(
     content: Mapping[str, Any], machine: str | None, commit: str | None = None
 ) -> Study:
@@ -252,7 +281,7 @@ def tuning_study(
     best["held_out"] = {"value": best["held_out"], "strong": True}
     return Study(
         title="DP-SGD for language models, tuned at ε 8",
-        command=COMMAND,
+        command=TUNED,
         data=f"As language-posts; {facts['chosen_on']} posts by the authors learned from that are "
         "neither learned from nor counted on",
         n=facts["chosen_on"],
@@ -276,20 +305,21 @@ def tuning_study(
 
 
 def write_results(
-    path: Path,
+    paths: Sequence[Path],
     machine: str | None,
     folder: Path = RESULTS,
     commit: str | None = None,
     planned: Sequence[str] = (),
 ) -> None:
-    """Write language-posts, -members, -pairs and -tuning.json."""
-    content = json.loads(path.read_text(encoding="utf-8"))
+    """Write language-posts, -members, -pairs and, where a run was tuned, -tuning.json, of what all of
+    these runs found."""
+    content: dict[str, Any] = {"jobs": {}}
+    for path in paths:
+        content["jobs"] |= json.loads(path.read_text(encoding="utf-8"))["jobs"]
     posts, members = models_studies(content, machine, commit, planned)
-    studies = {
-        "posts": posts,
-        "members": members,
-        "pairs": pairs_study(content, machine, commit),
-        "tuning": tuning_study(content, machine, commit),
-    }
+    pairs = pairs_study(content, machine, commit)
+    studies = {"posts": posts, "members": members, "pairs": pairs}
+    if any(key.startswith("tune") for key in content["jobs"]):
+        studies["tuning"] = tuning_study(content, machine, commit)
     for name, study in studies.items():
         write(folder / f"language-{name}.json", study)

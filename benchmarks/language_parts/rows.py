@@ -20,7 +20,13 @@ from privet.language.model_audit.findings import ModelFindings, exposure_below, 
 
 LEARNED, SAME = "auc, texts it learned from", "auc, texts of the same authors"
 WORD_LIST = "auc of the word list alone, texts it learned from"
-NAMES = {"none": "plain", "adversarial": "adversarial", "triplet": "triplet", "dp": "DP-SGD, ε"}
+NAMES = {
+    "none": "plain",
+    "stopped": "plain, stopped as at ε",
+    "adversarial": "adversarial",
+    "triplet": "triplet",
+    "dp": "DP-SGD, ε",
+}
 
 Seeds = Mapping[int, ModelFindings]
 Cell = dict[str, Any] | Decimal | list[Any] | None

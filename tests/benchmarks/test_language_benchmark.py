@@ -36,19 +36,27 @@ def played(deadline: float, failing: str = "") -> dict[str, Any]:
         if failing and failing in str(job):
             future.set_exception(ValueError("no memory"))
         else:
-            future.set_result({"held_out": 5.0 + job.label.count("lr"), "ran": job.label})
+            future.set_result(
+                {
+                    "held_out": 5.0 + job.label.count("lr"),
+                    "held_out_perplexity": 271.5,
+                    "ran": job.label,
+                }
+            )
         return future
 
-    pending = language.jobs_of(2, GRID)
+    pending = language.jobs_of((0, 1), GRID)
     language.play(pending, results, GRID, submit, 2, deadline, lambda _: None)
     return results
 
 
 def test_dp_waits_for_the_tuning_and_takes_its_best() -> None:
     results = played(time.monotonic() + 60)
-    assert len(results) == 2 + 2 + 2 * (len(language.FIRST) + len(language.THEN))
+    models = (*language.FIRST, *language.THEN, *language.LAST)
+    assert len(results) == 2 + 2 + 2 * len(models)
     assert results["model 1 dp:2"]["ran"] == "dp:2,clip=0.5" and "model 1 none" in results
     assert not played(time.monotonic() - 1), "no job starts late"
+    assert results["model 1 stopped:2"]["ran"] == "stopped:2,271.5"
     failed = played(time.monotonic() + 60, failing="clip=0.5")
     assert failed["model 0 dp:8"]["ran"] == "dp:8,batch=8,lr=0.01"
     assert best_setting(failed, GRID) == GRID[0]
@@ -68,35 +76,36 @@ def test_a_small_run_becomes_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]
     data, out = tmp_path / "texts.parquet", tmp_path / "found.json"
     pd.DataFrame(rows).to_parquet(data)
-    small = Settings(width=8, vocabulary=300, longest=24, epochs=1, batch=16)
+    small = Settings(width=8, vocabulary=300, longest=24, epochs=2, batch=16, lr=0.03)
     study = Study(str(data), tmp_path / "models", None, 2, small, "cpu")
     monkeypatch.setattr(language, "FIRST", ("none", "triplet:1", "dp:8"))
-    monkeypatch.setattr(language, "THEN", ())
+    monkeypatch.setattr(language, "THEN", ("stopped:8",))
+    monkeypatch.setattr(language, "LAST", ())
     monkeypatch.setattr(
         language, "ProcessPoolExecutor", lambda *_: InPlace()
     )  # a process takes seconds to start
-    args = Namespace(seconds=100.0, out=out, seeds=1, workers=1, threads=1)
+    args = Namespace(seconds=100.0, out=out, seeds=[0], workers=1, threads=1)
     language.measure(study, args, GRID)
     jobs = json.loads(out.read_text())["jobs"]
-    assert len(jobs) == 6 and not [one for one in jobs.values() if "error" in one]
+    assert len(jobs) == 7 and not [one for one in jobs.values() if "error" in one]
     assert set(language.earlier(out)) == {one for one in jobs if "reference" not in one}
     again = json.loads(out.read_text())
     again["jobs"]["model 1 none"] = again["jobs"]["model 0 none"]  # as if it had a second seed
     out.write_text(json.dumps(again))
-    write_results(out, "a test", tmp_path, "abc", ("none", "triplet:3"))
+    write_results([out], "a test", tmp_path, "abc", ("none", "triplet:3"))
     posts, members, pairs, tuning = (
         tables.read(tmp_path / f"language-{one}.json")
         for one in ("posts", "members", "pairs", "tuning")
     )
-    names = ["plain", "triplet 1", "triplet 3", "DP-SGD, ε 8"]
+    names = ["plain", "plain, stopped as at ε 8", "triplet 1", "triplet 3", "DP-SGD, ε 8"]
     assert [row["model"] for row in posts.rows] == [row["model"] for row in members.rows] == names
-    assert [row["which"] for row in posts.rows] == ["2: 0, 1", "1: 0", "0", "1: 0"]
+    assert [row["which"] for row in posts.rows] == ["2: 0, 1", "1: 0", "1: 0", "0", "1: 0"]
     assert posts.seeds is None and posts.commit == "abc", "no number of seeds holds for all rows"
     there = [row["exposure"] for row in posts.rows if row["seeds"]]
-    assert len(there) == 3 and all(one["low"] <= one["value"] <= one["high"] for one in there)
-    assert posts.rows[2]["exposure"] is members.rows[2]["member"] is None
+    assert len(there) == 4 and all(one["low"] <= one["value"] <= one["high"] for one in there)
+    assert posts.rows[3]["exposure"] is members.rows[3]["member"] is None
     assert all(row["seeds"] == 1 for row in pairs.rows), "of the seed that both have"
-    assert len(tuning.rows) == 2 and "epochs" in posts.notes[-1]
+    assert len(tuning.rows) == 2 and "epochs" in posts.notes[-2]
 
 
 class InPlace:
