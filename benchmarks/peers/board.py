@@ -130,6 +130,7 @@ def write_board(case: Case, rows: Sequence[Row]) -> None:
             "Rows were run one after the other, in several calls, while the scripts were written; "
             "the table was made from all of them by --write. A row with a commit in `published_in` "
             "was kept from the file that this commit wrote.",
+            *case.notes,
             *failed,
         ],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import resource
 import subprocess
 import sys
@@ -40,7 +41,16 @@ OURS: dict[str, tuple[str, str, Sequence[str]]] = {
     ),
     "veil-0.05": ("veil, β 0.05, no task told", "veil", ("beta=0.05", *VEIL)),
     "veil-0.1": ("veil, β 0.1, no task told", "veil", ("beta=0.1", *VEIL)),
-    "dp-54": ("`dp`, the whole record, ε 0.16", "dp", ("epsilon=0.16", "per=record")),
+    **{
+        name: (f"`dp`, the whole record, ε {epsilon}", "dp", (f"epsilon={epsilon}", "per=record"))
+        for name, epsilon in (
+            ("dp-54", "0.16"),
+            ("dp-60", "0.4"),
+            ("dp-8", "8"),
+            ("dp-32", "32"),
+            ("dp-128", "128"),
+        )
+    },
     "hedge-windows": ("hedge, target 60 %, activity told", "hedge", ("target=0.6", *WINDOWS)),
     "veil-0.0003-windows": (
         "veil, β 0.0003, no task told",
@@ -95,6 +105,8 @@ PEERS = {
     "fare-own-54": _fare(54, "own", "aimed at its bound of"),
     "fare-own-60": _fare(60, "own", "aimed at its bound of"),
     "fnf-0.9": _fnf("0.9"),
+    "fnf-0.99": _fnf("0.99"),
+    "fnf-0.5": _fnf("0.5"),
     "fnf-0.1": _fnf("0.1"),
     "obliviator": Peer("Obliviator", "obliviator_peer.py", ("{Obliviator}",)),
     "obliviator-long": Peer(
@@ -175,6 +187,8 @@ def make_ours(name: str, case: Case, data: Any, folder: Path, seed: int) -> dict
         facts["certified"] = certified_bound(release, case, data)
     if method == "tree":
         facts["own"] = fare_bound(release, case, data)
+    if method == "dp":
+        facts["own"] = 1 / (1 + math.exp(-ready.epsilon))
     return facts
 
 

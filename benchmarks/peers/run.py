@@ -102,7 +102,8 @@ def main(words: Sequence[str] | None = None) -> int:
     case, store = CASES[given.case], given.work / f"{given.case}.jsonl"
     rows = merged(store)
     if given.write:
-        write_board(case, list(rows.values()))
+        wanted = given.only or list(TITLES)
+        write_board(case, [row for row in rows.values() if row["name"] in wanted])
         return 0
     ours = [name for name in OURS if name.endswith("-windows") == bool(case.shape)]
     peers = [name for name, peer in PEERS.items() if case.name in peer.cases]
