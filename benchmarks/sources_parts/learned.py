@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from privet.methods.gap import GAP
 from privet.methods.method import Method, Problem
 from privet.nets.convolutions import prepare
 from privet.train.game import Game
+from sources_parts.recorded import UnreadGame
 
 PARTS = ("attack", "select", "test")
 AT_ONCE = 500
@@ -73,8 +75,16 @@ class Bench:
         return privet.Run(progress=False, device=str(self.device), **paces)
 
     def play(self, game: Game) -> list[dict[str, Any]]:
-        """Plays a game, recorded on a GPU: compiling would take most of a row's time."""
-        return game.play(self.run("recorded" if self.device.type == "cuda" else ""))
+        """Plays a game, recorded on a GPU: compiling would take most of a row's time. Of each phase
+        the history has the last figures."""
+        pace = "recorded" if self.device.type == "cuda" else ""
+        return UnreadGame.of(game).play(self.run(pace))
+
+    @cached_property
+    def known(self) -> dict[str, dict[str, Tensor]]:
+        """`truth` in memory, where attackers are counted: on a GPU that others share, each figure
+        that is read from there waits for a turn."""
+        return {name: {k: v.cpu() for k, v in parts.items()} for name, parts in self.truth.items()}
 
 
 @dataclass

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from veil_parts.attackers import Scores, figure, guesses, perceptrons, read
 
 from privet.nets import convolutions
-from privet.nets.device import precision
 from privet.nets.resnet import Jitter, ResNet
 from sources_parts.learned import Bench, Draws, Learned
+from sources_parts.recorded import Lessons
 
 # Sides of the maps that perceptrons see: their first layer would otherwise be most of the work.
 POOLED = 8
@@ -62,11 +62,16 @@ def _attacked(bench: Bench, name: str, seen: dict[str, Scores]) -> dict[str, Any
 
 
 def _figure(bench: Bench, name: str, scores: Scores) -> dict[str, float]:
-    truth, classes = bench.truth[name], bench.data.attribute(name).classes
-    said = guesses(scores, truth["select"])[1]
+    truth, classes, here = bench.known[name], bench.data.attribute(name).classes, _here(scores)
+    said = guesses(here, truth["select"])[1]
     known = truth["test"] >= 0
     plain = 100 * float((said[known] == truth["test"][known]).float().mean())
-    return {**dataclasses.asdict(figure(scores, truth, classes)), "plain": plain}
+    return {**dataclasses.asdict(figure(here, truth, classes)), "plain": plain}
+
+
+def _here(scores: Scores) -> Scores:
+    """In memory, beside `bench.known`."""
+    return Scores(scores.select.cpu(), scores.test.cpu())
 
 
 def network(
@@ -82,30 +87,30 @@ def network(
     state on *select*."""
     names, sizes, truth = list(classes), list(classes.values()), bench.truth
     net = build(sum(sizes)).to(bench.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    optimiser = torch.optim.AdamW(net.parameters(), lr=TOP_RATE, weight_decay=2e-2)
+
+    def loss(index: Tensor) -> Tensor:
+        scores = net(draws.for_learning(part, index)).split(sizes, 1)
+        losses = [
+            F.cross_entropy(s.float(), truth[n][part][index], ignore_index=-1)
+            for n, s in zip(names, scores, strict=True)
+        ]
+        return torch.stack(losses).sum()
+
+    steady = not draws.learned.noisy
+    learner = Lessons(net, loss, TOP_RATE, 2e-2, bench.device, steady)
     count = len(bench.raw[part])
     size = min(size, count)
     steps, best = epochs * max(1, count // size), dict[str, tuple[float, Scores]]()
     for step in range(steps):
         done = step / steps
-        rate = min(done / 0.1, 1.0) * 0.5 * (1 + math.cos(math.pi * done)) + 1e-3
-        optimiser.param_groups[0]["lr"] = TOP_RATE * rate
-        index = torch.randint(0, count, (size,), device=bench.device)
-        with precision(bench.device):
-            scores = net.train()(draws.for_learning(part, index)).split(sizes, 1)
-            losses = [
-                F.cross_entropy(s.float(), truth[n][part][index], ignore_index=-1)
-                for n, s in zip(names, scores, strict=True)
-            ]
-            loss = torch.stack(losses).sum()
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        optimiser.step()
+        factor = min(done / 0.1, 1.0) * 0.5 * (1 + math.cos(math.pi * done)) + 1e-3
+        learner.step(torch.randint(0, count, (size,), device=bench.device), factor)
         if (step + 1) % max(1, steps // 5) == 0 or step + 1 == steps:
             for name, some in read(net.eval(), draws, names, sizes).items():
-                select = figure(some, truth[name], classes[name]).select
+                said = _here(some)
+                select = figure(said, bench.known[name], classes[name]).select
                 if name not in best or select > best[name][0]:
-                    best[name] = (select, some)
+                    best[name] = (select, said)
     return {name: scores for name, (_, scores) in best.items()}, net
 
 
@@ -182,19 +187,18 @@ def rebuilt(bench: Bench, learned: Learned, epochs: int, width: float) -> dict[s
     draws, raw = Draws(learned, bench.raw), bench.raw
     shape = tuple(raw["attack"].shape[1:])
     net = convolutions.Decoder(shape, learned.shape, width).to(bench.device)
-    optimiser = torch.optim.Adam(net.parameters(), lr=3e-3)
+
+    def loss(index: Tensor) -> Tensor:
+        made = net(draws("attack", index)).float() / 255
+        return (made - raw["attack"][index].float() / 255).square().mean()
+
+    learner = Lessons(net, loss, 3e-3, 0.0, bench.device, not learned.noisy)
     count = len(raw["attack"])
     size = min(256, count)
     steps, best = epochs * max(1, count // size), dict[str, float]()
     for step in range(steps):
-        optimiser.param_groups[0]["lr"] = 3e-3 * 0.5 * (1 + math.cos(math.pi * step / steps))
-        index = torch.randint(0, count, (size,), device=bench.device)
-        with precision(bench.device):
-            made = net.train()(draws("attack", index)) / 255
-        loss = (made.float() - raw["attack"][index].float() / 255).square().mean()
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        optimiser.step()
+        factor = 0.5 * (1 + math.cos(math.pi * step / steps))
+        learner.step(torch.randint(0, count, (size,), device=bench.device), factor)
         if (step + 1) % max(1, steps // 4) == 0 or step + 1 == steps:
             select, test = (_psnr(net.eval(), draws(p, None), raw[p]) for p in ("select", "test"))
             if select > best.get("select", -math.inf):

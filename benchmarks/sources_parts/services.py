@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import math
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,12 +17,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from privet.core.progress import console
 from privet.data.dataset import Array
 from privet.methods.services.service import Service
 from privet.nets.convolutions import prepare
-from privet.nets.device import precision
+from privet.nets.device import place
 from privet.nets.resnet import Jitter
 from sources_parts.learned import Bench
+from sources_parts.recorded import Lessons
 
 TOP_RATE, DECAY, BATCH = 2e-3, 2e-2, 256
 # Epochs of the service that knows people, over those of the others: it tells a thousand of them
@@ -32,16 +35,19 @@ PATIENCE = 5
 def given(bench: Bench, services: Sequence[Service], lessons: float, width: float) -> None:
     """Fills in the weights of the services; the first row that asks teaches them for all, whatever
     its seed."""
-    key = f"services-{'-'.join(s.attribute.name for s in services)}-{width}-{lessons}.pt"
+    names, side = [s.attribute.name for s in services], bench.raw["fit"].shape[-1]
+    key = f"services-{'-'.join(names)}-{side}-{width}-{lessons}.pt"
     modules = nn.ModuleList([service.module for service in services])
     with (bench.folder / f"{key}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         path = bench.folder / key
         if not path.exists():
             torch.manual_seed(0)
+            begin = time.monotonic()
             for service in services:
                 teach(bench, service, lessons)
             torch.save(modules.state_dict(), path)
+            console.print(f"services taught in {time.monotonic() - begin:.0f} s", highlight=False)
         modules.load_state_dict(torch.load(path, bench.device, weights_only=True))
 
 
@@ -52,22 +58,20 @@ def teach(bench: Bench, service: Service, lessons: float) -> None:
     known = np.flatnonzero(~held_out(labels) if people else labels >= 0)
     places = torch.as_tensor(known, device=bench.device)
     truth = torch.as_tensor(labels, device=bench.device)
-    net, x = service.module.to(bench.device), bench.raw["fit"]
+    net, x = place(service.module, bench.device), bench.raw["fit"]
     jitter = Jitter(max(1, x.shape[2] // 16))
-    optimiser = torch.optim.AdamW(net.parameters(), lr=TOP_RATE, weight_decay=DECAY)
+
+    def loss(index: Tensor) -> Tensor:
+        scores = net(jitter(prepare(x[index])))
+        return F.cross_entropy(scores.float(), truth[index])
+
+    learner = Lessons(net, loss, TOP_RATE, DECAY, bench.device)
     size = min(BATCH, len(known))
     steps = max(2, round(lessons * (PATIENCE if people else 1) * len(known) / size))
     for step in range(steps):
         done = step / steps
-        rate = min(done / 0.1, 1.0) * 0.5 * (1 + math.cos(math.pi * done)) + 1e-3
-        optimiser.param_groups[0]["lr"] = TOP_RATE * rate
-        index = places[torch.randint(0, len(places), (size,), device=bench.device)]
-        with precision(bench.device):
-            scores = net.train()(jitter(prepare(x[index])))
-            loss = F.cross_entropy(scores.float(), truth[index])
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        optimiser.step()
+        factor = min(done / 0.1, 1.0) * 0.5 * (1 + math.cos(math.pi * done)) + 1e-3
+        learner.step(places[torch.randint(0, len(places), (size,), device=bench.device)], factor)
 
 
 def held_out(people: Array) -> Array:

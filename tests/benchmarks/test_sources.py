@@ -3,8 +3,11 @@ counted."""
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
+import weakref
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,13 +22,18 @@ import sources
 from sources_parts import record
 from sources_parts.joined import joined, with_seeds
 from sources_parts.learned import Draws, Learned, distortion
+from sources_parts.recorded import Lessons, UnreadGame
 from sources_parts.services import among_five, balanced, held_out
 from tables import Study, read
+
+from privet.data.schema import Inputs
+from privet.train.feed import Batch, Feed
+from privet.train.game import Game, Move, Phase, Player, Run
 
 PLANS = Path(sources.__file__).parent / "sources_parts"
 
 
-@pytest.mark.parametrize("plan", ["plan", "second_plan", "third_plan", "fourth_plan"])
+@pytest.mark.parametrize("plan", ["plan", "second_plan", "third_plan", "fourth_plan", "fifth_plan"])
 def test_every_row_of_a_plan_has_a_name_of_its_own(plan: str) -> None:
     rows = json.loads((PLANS / f"{plan}.json").read_text())
     slugs = [sources.slug(rows, job) for job in sources.jobs(rows)]
@@ -185,3 +193,52 @@ def test_seeds_that_come_later_join_every_row_or_none() -> None:
     lists = [{"game": "a", "kept": [1.0]}], [({"runs": 1}, {1: {"game": "a", "kept": [1.0, 2.0]}})]
     with pytest.raises(ValueError, match="kept"):
         joined(lists[0], lists[1], lambda line: line.get("game", "a"))
+
+
+def test_a_game_that_is_read_at_the_end_is_the_game() -> None:
+    """The same weights and the same last figures, epochs that are no multiple of a batch too."""
+    played = []
+    for kind in (Game, UnreadGame.of):
+        torch.manual_seed(0)
+        first, second = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+        labels = {"u": np.arange(50) % 2}
+        x = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+        feed = Feed(Inputs(x), labels, torch.device("cpu"))
+
+        def objective(net: torch.nn.Module) -> Callable[[Batch], Move]:
+            def loss(batch: Batch) -> Move:
+                lost = torch.nn.functional.cross_entropy(net(batch.x), batch.labels["u"])
+                return Move(lost, {"lost": lost})
+
+            return loss
+
+        players = [
+            Player("first", first, objective(first), steps=2, records=np.arange(3, 40)),
+            Player("second", second, objective(second)),
+        ]
+        phases = [Phase("none", 0, players), Phase("some", 260, players, steady=True)]
+        game: Any = Game({"first": first, "second": second}, phases, feed, 7, 1, "x")
+        game = game if kind is Game else UnreadGame.of(game)
+        history = game.play(Run(progress=False, device="cpu"))
+        played.append((history[-1], first.weight, second.weight))
+    (plain, *weights), (unread, *others) = played
+    assert plain == unread
+    assert all(torch.equal(a, b) for a, b in zip(weights, others, strict=True))
+
+
+def test_lessons_learn_and_leave_nothing_in_a_circle() -> None:
+    torch.manual_seed(0)
+    x, net = torch.randn(64, 3), torch.nn.Linear(3, 1)
+    wanted = x.sum(1, keepdim=True)
+    steady, plain = (
+        Lessons(net, lambda i: (net(x[i]) - wanted[i]).square().mean(), 0.1, 0, x.device, steady)
+        for steady in (True, False)
+    )
+    for step in range(200):
+        (steady if step % 2 else plain).step(torch.randint(0, 64, (16,)), 1 - step / 200)
+    assert float((net(x) - wanted).detach().square().mean()) < 1e-2
+    gone = weakref.ref(steady)
+    gc.disable()
+    del steady
+    gc.enable()
+    assert gone() is None
