@@ -7,8 +7,10 @@ plain models that are stopped at DP-SGD's perplexity.
 DP-SGD is tuned first, at epsilon 8 and one seed, by the perplexity of texts that are neither learned
 from nor counted on; its best setting is then used at every epsilon. `--dp SETTING` takes one that
 was tuned before. The result is written again after every job; no job starts once --seconds are over,
-and the same line goes on. Seeds may run side by side, each with an --out of its own. `--write` makes
-language-posts, -members, -pairs and, of a run that was tuned, -tuning.json in benchmarks/results.
+and the same line goes on. Seeds may run side by side, each with an --out of its own. `--only` names
+the models to train, in the order that counts; `--models` keeps weights, so that a line that goes on
+need not train the reference models again. `--write` makes language-posts, -members, -pairs and, of a
+run that was tuned, -tuning.json in benchmarks/results.
 """
 
 from __future__ import annotations
@@ -18,14 +20,15 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from language_parts.jobs import Job, Study, best_setting, done, start_process
+from language_parts.jobs import REFERENCE, Job, Study, best_setting, done, start_process
 from language_parts.stopped import STOPPED
 
 from privet.core.files import write_text
@@ -53,8 +56,12 @@ THEN = ("stopped:8", "stopped:2", "stopped:32")
 LAST = ("adversarial:0.3", "triplet:1", "adversarial:3", "triplet:0.1")
 
 
-def jobs_of(seeds: Sequence[int], grid: Sequence[str]) -> list[Job]:
-    """All jobs, the most wanted first. One setting alone needs no tuning."""
+def jobs_of(seeds: Sequence[int], grid: Sequence[str], only: Sequence[str] = ()) -> list[Job]:
+    """All jobs, the most wanted first. One setting alone needs no tuning. Of `only`, every seed has
+    its first model before any has its second."""
+    if only:
+        models = [Job("model", seed, label) for label in only for seed in seeds]
+        return [*(Job("reference", seed) for seed in seeds), *models]
     tuned = grid if len(grid) > 1 else ()
     return [
         *(Job("reference", seed) for seed in seeds),
@@ -124,21 +131,35 @@ def play(
 
 
 def earlier(path: Path) -> dict[str, Any]:
-    """The jobs that an earlier run has done; references are trained again, for their weights."""
+    """The jobs that an earlier run has done."""
     if not path.exists():
         return {}
     results = json.loads(path.read_text(encoding="utf-8"))["jobs"]
-    return {
-        key: result
-        for key, result in results.items()
-        if "error" not in result and not key.startswith("reference")
-    }
+    return {key: result for key, result in results.items() if "error" not in result}
+
+
+def left(jobs: Sequence[Job], results: Mapping[str, Any], kept: Callable[[int], bool]) -> list[Job]:
+    """The jobs that are to be done: those without a result, and the references of models among them
+    whose weights are not `kept` from an earlier run."""
+    models = [job for job in jobs if job.kind != "reference" and str(job) not in results]
+    seeds = {job.seed for job in models if job.kind == "model"}
+    first = [
+        job
+        for job in jobs
+        if job.kind == "reference"
+        and (str(job) not in results or (job.seed in seeds and not kept(job.seed)))
+    ]
+    return [*first, *models]
 
 
 def measure(study: Study, args: argparse.Namespace, grid: tuple[str, ...] = GRID) -> None:
     deadline = time.monotonic() + args.seconds
     results = earlier(args.out)
-    pending = [job for job in jobs_of(args.seeds, grid) if str(job) not in results]
+    pending = left(
+        jobs_of(args.seeds, grid, args.only),
+        results,
+        lambda seed: (study.models / str(seed) / REFERENCE / "card.json").exists(),
+    )
 
     def save(results: dict[str, Any]) -> None:
         content = {"canaries": study.canaries, "grid": grid, "jobs": results}
@@ -164,6 +185,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/language.json"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--dp", metavar="SETTING", help="of DP-SGD, which is then not tuned")
+    parser.add_argument("--only", nargs="+", metavar="LABEL", default=[], help="these models alone")
+    parser.add_argument(
+        "--models", type=Path, help="where weights are kept; otherwise they are not"
+    )
     parser.add_argument("--authors", type=int, default=0, help="of each side; 0 for all")
     parser.add_argument("--canaries", type=int, default=16)
     parser.add_argument("--workers", type=int, default=5)
@@ -183,7 +208,7 @@ def main() -> None:
         return
     require_opacus()
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
+    with nullcontext(args.models) if args.models else tempfile.TemporaryDirectory() as folder:
         study = Study(
             args.data,
             Path(folder),

@@ -315,7 +315,9 @@ def write_results(
     these runs found."""
     content: dict[str, Any] = {"jobs": {}}
     for path in paths:
-        content["jobs"] |= json.loads(path.read_text(encoding="utf-8"))["jobs"]
+        for key, result in json.loads(path.read_text(encoding="utf-8"))["jobs"].items():
+            if "error" not in result or key not in content["jobs"]:  # another run may have done it
+                content["jobs"][key] = result
     posts, members = models_studies(content, machine, commit, planned)
     pairs = pairs_study(content, machine, commit)
     studies = {"posts": posts, "members": members, "pairs": pairs}

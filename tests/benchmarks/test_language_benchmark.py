@@ -62,6 +62,22 @@ def test_dp_waits_for_the_tuning_and_takes_its_best() -> None:
     assert best_setting(failed, GRID) == GRID[0]
 
 
+def test_a_reference_is_trained_again_only_for_a_model_that_is_left() -> None:
+    jobs = language.jobs_of((0, 1), GRID[:1], ("stopped:8", "none"))
+    assert [str(job) for job in jobs[2:]] == [
+        "model 0 stopped:8",
+        "model 1 stopped:8",
+        "model 0 none",
+        "model 1 none",
+    ]
+    there: dict[str, Any] = {str(job): {} for job in jobs}
+    assert language.left(jobs, there, lambda _: False) == []
+    del there["model 1 none"]
+    assert language.left(jobs, there, lambda _: True) == [Job("model", 1, "none")]
+    assert language.left(jobs, there, lambda _: False)[0] == Job("reference", 1)
+    assert language.left(jobs, {}, lambda _: True) == jobs
+
+
 @pytest.mark.filterwarnings("ignore:Optimal order")
 def test_a_small_run_becomes_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("opacus")
@@ -84,11 +100,11 @@ def test_a_small_run_becomes_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(
         language, "ProcessPoolExecutor", lambda *_: InPlace()
     )  # a process takes seconds to start
-    args = Namespace(seconds=100.0, out=out, seeds=[0], workers=1, threads=1)
+    args = Namespace(seconds=100.0, out=out, seeds=[0], workers=1, threads=1, only=[])
     language.measure(study, args, GRID)
     jobs = json.loads(out.read_text())["jobs"]
     assert len(jobs) == 7 and not [one for one in jobs.values() if "error" in one]
-    assert set(language.earlier(out)) == {one for one in jobs if "reference" not in one}
+    assert set(language.earlier(out)) == set(jobs)
     again = json.loads(out.read_text())
     again["jobs"]["model 1 none"] = again["jobs"]["model 0 none"]  # as if it had a second seed
     out.write_text(json.dumps(again))
