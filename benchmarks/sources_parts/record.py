@@ -74,7 +74,7 @@ FACES = "celeba64: 20,000 pictures of CelebA at {0} x {0}; fit 6,800 of 1,360 pe
 
 
 COMMAND = [
-    "# also with second_plan.json to fifth_plan.json, of which the last three ended early",
+    "# also with the later plans of sources_parts; from the third on they ended early",
     "python benchmarks/sources.py --folder DIR --plan benchmarks/sources_parts/plan.json \\",
     "    --out rows.jsonl --releases R --workers 8",
 ]
