@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tables import RESULTS, Study, write
+from tables import RESULTS, Study, read, write
 
 from language_parts.rows import (
     LEARNED,
@@ -41,7 +41,7 @@ COMMAND = [
     "for seed in 0 1 2; do",
     "    python benchmarks/language.py --data blogs.parquet --out language-$seed.json \\",
     "        --seeds $seed --dp epochs=40,batch=2048,lr=0.02,dropout=0,clip=0.1 \\",
-    "        --workers 4 --threads 1 --seconds 400 &",
+    "        --workers 4 --threads 1 --seconds 440 &",
     "done; wait",
     "python benchmarks/language.py --write language-0.json language-1.json language-2.json",
 ]
@@ -123,7 +123,8 @@ def models_studies(
         notes=[
             f"A private word: one that a single author uses, {facts['prompts']:,} prompts in the "
             "first seed.",
-            "A model is compared with the plain one of the same seeds.",
+            "A model is compared with the plain one of the same seeds and the same run. A row with a "
+            "commit of its own is of an earlier run, which had more seeds of it.",
             "With several seeds exposure is over the planted sentences of all of them; other "
             "figures are means of seeds, of the ends of intervals too.",
             f"Word frequencies alone: perplexity {facts['frequencies']:.0f}.",
@@ -304,6 +305,28 @@ def tuning_study(
     )
 
 
+def with_kept(path: Path, study: Study, names: Sequence[str], order: Sequence[Any]) -> Study:
+    """The study with those rows of the file there that have more seeds than its own; they say which
+    commit was run. A row is known by its cells in the columns `names`; those in `order` come so."""
+    if not path.exists():
+        return study
+    earlier, rows = read(path), {called(one, names): one for one in study.rows}
+    for one in earlier.rows:
+        fewer = rows.get(called(one, names), {}).get("seeds", 0)
+        if earlier.columns == study.columns and one["seeds"] > fewer:
+            rows[called(one, names)] = {"commit": earlier.commit, **one}
+    places = {each: place for place, each in enumerate(order)}
+
+    def place(one: Mapping[str, Any]) -> list[int]:
+        return [places.get(each, len(places)) for each in called(one, names)]
+
+    return replace(study, rows=sorted(rows.values(), key=place))
+
+
+def called(one: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(one[name] for name in names)
+
+
 def write_results(
     paths: Sequence[Path],
     machine: str | None,
@@ -312,14 +335,24 @@ def write_results(
     planned: Sequence[str] = (),
 ) -> None:
     """Write language-posts, -members, -pairs and, where a run was tuned, -tuning.json, of what all of
-    these runs found."""
+    these runs found. Rows that were there before for more seeds stay."""
     content: dict[str, Any] = {"jobs": {}}
     for path in paths:
         for key, result in json.loads(path.read_text(encoding="utf-8"))["jobs"].items():
             if "error" not in result or key not in content["jobs"]:  # another run may have done it
                 content["jobs"][key] = result
-    posts, members = models_studies(content, machine, commit, planned)
-    pairs = pairs_study(content, machine, commit)
+    made = models_studies(content, machine, commit, planned)
+    models = [row["model"] for row in made[0].rows]
+    posts, members = (
+        with_kept(folder / f"language-{name}.json", study, ["model"], models)
+        for name, study in zip(("posts", "members"), made, strict=True)
+    )
+    pairs = with_kept(
+        folder / "language-pairs.json",
+        pairs_study(content, machine, commit),
+        ["first", "second"],
+        models,
+    )
     studies = {"posts": posts, "members": members, "pairs": pairs}
     if any(key.startswith("tune") for key in content["jobs"]):
         studies["tuning"] = tuning_study(content, machine, commit)

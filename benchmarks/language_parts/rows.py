@@ -117,7 +117,12 @@ def row(found: Seeds, plain: Seeds) -> dict[str, Any]:
         "which": which(list(found)),
         "perplexity": cell([one.perplexity for one in seeds]),
         **against,
-        "exposure": cell([mean_exposure(planted)] if planted else []),
+        "exposure": with_seeds(
+            cell([mean_exposure(planted)] if planted else []),
+            [mean_exposure([c for c in one.canaries if c.canary.repeats]).value for one in seeds]
+            if planted
+            else [],
+        ),
         "by_repeats": [
             number(mean_exposure([c for c in every.canaries if c.canary.repeats == r]).value)
             for r in repeats
@@ -140,7 +145,17 @@ def below(found: Seeds, other: Seeds) -> Cell:
     """By how many bits exposure is below another model's, by the sentences of the seeds of both."""
     shared = [seed for seed in found if seed in other]
     one, base = (pooled([model[seed] for seed in shared]) for model in (found, other))
-    return cell([exposure_below(one, base)])
+    return with_seeds(
+        cell([exposure_below(one, base)]),
+        [each.value for seed in shared if (each := exposure_below(found[seed], other[seed]))],
+    )
+
+
+def with_seeds(found: Cell, values: Sequence[float]) -> Cell:
+    """A figure over all seeds, with the seeds' own beside it."""
+    if not isinstance(found, dict) or len(values) < 2:
+        return found
+    return {**found, "seeds": [number(value) for value in values]}
 
 
 def title(label: str) -> str:

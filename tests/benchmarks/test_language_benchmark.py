@@ -122,6 +122,15 @@ def test_a_small_run_becomes_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert posts.rows[3]["exposure"] is members.rows[3]["member"] is None
     assert all(row["seeds"] == 1 for row in pairs.rows), "of the seed that both have"
     assert len(tuning.rows) == 2 and "epochs" in posts.notes[-2]
+    del again["jobs"]["model 1 none"], again["jobs"]["model 0 dp:8"]
+    again["jobs"]["model 0 triplet:1"] = again["jobs"]["model 0 none"]
+    out.write_text(json.dumps(again))
+    write_results([out], "a test", tmp_path, "def", ("none", "triplet:3", "dp:8"))
+    later = tables.read(tmp_path / "language-posts.json")
+    commits = [row.get("commit", later.commit) for row in later.rows]
+    assert [row["model"] for row in later.rows] == names
+    assert commits == ["abc", "def", "def", "def", "abc"], "more seeds, or not in this run"
+    assert later.rows[2]["perplexity"] != posts.rows[2]["perplexity"], "as many: the newer one"
 
 
 class InPlace:
