@@ -5,15 +5,14 @@
     python benchmarks/veil.py --small --out out/rows.jsonl    # portraits, on a CPU, to try it out
 
 A plan is a list of questions: `data` (a file in DIR, or a source), `private`, `tasks`, settings that
-`rows` have in common, and `rows`, each a `name`, settings of `privet.Veil`, the first `seed` (0) and
-how many `seeds` (1); with
-`people` false who can be found again is not looked at (it costs as much as the rest); with
+`rows` have in common, and `rows`, each a `name`, a `method` (veil, or blend), its settings, the
+first `seed` (0) and how many `seeds` (1); with `people` false who can be found again is not looked at (it costs as much as the rest); with
 `learn_from` the release is learned on other data than it is attacked on. Every release is saved
 beside --out before it is read, and not learned again in a later call.
 
 Attackers (veil_parts) learn from *attack*, are chosen on *select* and counted on *test*:
-perceptrons and quadratic discriminants on codes with fresh noise; a network on decoded records; one
-taught on raw records and shown decoded ones; the same on the mean of eight releases; and the
+perceptrons, quadratic discriminants and kernel machines on codes with fresh noise; a network on
+decoded records; one taught on raw records and shown decoded ones; the same on the mean of eight releases; and the
 log-odds of five records of a person. A task is read by perceptrons on codes or by a network on
 decoded records, whichever *select* prefers. Of people: whose other picture is found again, and
 whether decoded faces are nearer to faces of *fit* than to as many others.
@@ -41,6 +40,7 @@ from privet.core.progress import console
 from privet.data.dataset import Dataset
 from privet.data.known_attributes import in_classes
 from privet.data.schema_file import Layout
+from privet.methods.registry import METHODS
 from privet.methods.veil import Veil
 from privet.nets.convolutions import prepare
 from privet.nets.device import pick
@@ -106,7 +106,8 @@ class Bench:
         if not (folder / "card.json").exists():
             run = privet.Run(progress=False, device=str(self.device), pace=self.args.pace)
             begin = time.monotonic()
-            made = Veil(**settings).fit(
+            kind = METHODS[settings.pop("method", "veil")]
+            made = kind(**settings).fit(
                 self.learn_from, self.private, without=self.without(), run=run
             )
             made.card["learning"] = time.monotonic() - begin
@@ -135,7 +136,8 @@ class Bench:
             "tasks": self.serve(codes),
         }
         row["mean"] = sum(one["value"] for one in row["tasks"].values()) / len(row["tasks"])
-        drawn = draw_records(release, self.data, 12) if self.data.modality == "image" else None
+        is_drawn = self.data.modality == "image" and not self.args.codes
+        drawn = draw_records(release, self.data, 12) if is_drawn else None
         if drawn is not None:
             write_grid(drawn, folder / "drawn.png")
         if self.data.modality == "image" and about_people:
@@ -194,6 +196,12 @@ class Bench:
                 )
                 for name in truth
             }
+            found[f"kernel machine{mark}"] = {
+                name: attackers.kernel_machine(of_codes, truth[name], classes[name])
+                for name in truth
+            }
+            if args.codes:
+                continue
             found[f"network on decoded{mark}"] = attackers.network(
                 veil.plain, decoded, truth, classes, args.reading
             )[0]
@@ -210,20 +218,24 @@ class Bench:
         members = attackers.perceptrons(
             lambda part, index: codes[part].draw(index), truth, classes, self.args.reading
         )
-        on_decoded, _ = attackers.network(
-            codes["test"].veil.plain,
-            lambda part, index: codes[part].pictures(index),
-            truth,
-            classes,
-            self.args.reading,
-        )
+        on_decoded: dict[str, Scores] = {}
+        if not self.args.codes:
+            on_decoded, _ = attackers.network(
+                codes["test"].veil.plain,
+                lambda part, index: codes[part].pictures(index),
+                truth,
+                classes,
+                self.args.reading,
+            )
         tasks = {}
         for task in self.tasks:
             figures = {
                 f"perceptron {number + 1}": figure(one, truth[task], classes[task])
                 for number, one in enumerate(members[task])
             }
-            figures["network on decoded"] = figure(on_decoded[task], truth[task], classes[task])
+            if task in on_decoded:
+                seen = on_decoded[task]
+                figures["network on decoded"] = figure(seen, truth[task], classes[task])
             by = max(figures, key=lambda key: figures[key].select)
             tasks[task] = {"by": by, **dataclasses.asdict(figures[by])}
         return tasks
@@ -300,16 +312,25 @@ def write(path: Path, row: dict[str, Any], begin: float) -> None:
 def small(plan: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same plan on drawn portraits, a tiny release or two of each question: to see that it
     runs. Of the first question the two rows with most settings."""
-    tiny = {"width": 0.05, "dims": 8, "lessons": 1, "epochs": 1, "batch": 32, "memory": 64}
+    tiny = {"width": 0.05, "dims": 8, "lessons": 1, "epochs": 1, "batch": 32}
+    of_veil, of_blend = {"memory": 64}, {"copies": 1, "sample": 32, "drawing": 1}
     known = {"Male": "beard", "Young": "glasses", "race": "background", "age": "hair"}
     some = []
     for question in plan:
         private = [known[name] for name in question["private"]]
+        common = question.get("common", {})
         one = {**question, "data": "portraits:160", "private": private, "tasks": ["smiling"]}
         if "learn_from" in question:
             one["learn_from"] = "portraits:200"
         one["rows"] = [
-            {**row, **tiny, "seeds": 1} for row in question["rows"][6:8] or question["rows"]
+            {
+                **row,
+                **tiny,
+                **(of_blend if "blend" in (row.get("method"), common.get("method")) else of_veil),
+                "seeds": 1,
+                **({"features": 1} if row.get("features", common.get("features")) else {}),
+            }
+            for row in question["rows"][6:8] or question["rows"]
         ]
         some.append(one)
     return some
@@ -330,8 +351,12 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="one release, no reader of raw records, no people"
     )
+    parser.add_argument(
+        "--codes", action="store_true", help="as --quick, and nobody decodes: for a CPU"
+    )
     parser.add_argument("--small", action="store_true", help="the plan on a few drawn portraits")
     args = parser.parse_args()
+    args.quick |= args.codes
     begin = time.time()
     plan = json.loads(args.plan.read_text())
     plan, args.reading = (small(plan), 1) if args.small else (plan, args.reading)

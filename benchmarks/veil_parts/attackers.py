@@ -28,7 +28,11 @@ PARTS = ("attack", "select", "test")
 MEMBERS = (((512, 512), 0.2, 1e-2), ((256,), 0.5, 1e-1), ((512, 512), 0.5, 1e-1))
 # Draws of a record that attackers choose from, where a new one takes a network; of means, half.
 BANK = 4
+# Codes decoded at once: of thousands, a decoder's maps fill a GPU.
+AT_ONCE = 512
 SHRINKAGE = (0.01, 0.05, 0.2, 0.5, 0.9)
+# Rates of the kernel machine, in inverse squared deviations, and its ridges.
+KERNEL_RATES, RIDGES = (0.12, 0.25, 0.6), (0.5, 2.0, 8.0)
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ class Codes:
 
     def pictures(self, index: Tensor | None = None, releases: int = 1) -> Tensor:
         with torch.no_grad():
-            return self.veil.draw(self.draw(index, releases)).float()
+            parts = self.draw(index, releases).split(AT_ONCE)
+            return torch.cat([self.veil.draw(z).float() for z in parts])
 
 
 class Pictures(Codes):
@@ -341,6 +346,29 @@ def quadratic(draw: Draw, truth: Mapping[str, Tensor], classes: int) -> list[Sco
             Scores(*(torch.stack(columns[part], 1).float() for part in ("select", "test")))
         )
     return scores
+
+
+def kernel_machine(draw: Draw, truth: Mapping[str, Tensor], classes: int) -> Scores:
+    """The kernel ridge machine that is best on *select*: every value against the others, all values
+    weighing the same."""
+    first = draw("attack", None).float()
+    mean, deviation = first.mean(0), first.std(0).clamp(min=1e-6)
+    own = {part: (draw(part, None).float() - mean) / deviation for part in PARTS}
+    labels = truth["attack"]
+    own["attack"], labels = own["attack"][labels >= 0], labels[labels >= 0]
+    apart = {part: torch.cdist(z, own["attack"]).square() / z.shape[1] for part, z in own.items()}
+    wanted = 2 * F.one_hot(labels, classes).float() - 1
+    weight = (len(labels) / (classes * torch.bincount(labels, minlength=classes)))[labels]
+    found = []
+    for rate in KERNEL_RATES:
+        kernel = torch.exp(-rate * apart["attack"])
+        for ridge in RIDGES:
+            factor = torch.linalg.cholesky(kernel + torch.diag(ridge / weight))
+            ways = torch.cholesky_solve(wanted, factor)
+            found.append(
+                Scores(*(torch.exp(-rate * apart[part]) @ ways for part in ("select", "test")))
+            )
+    return max(found, key=lambda one: figure(one, truth, classes).select)
 
 
 def network(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from privet.data.sources import SOURCES, load
     from privet.evidence.certificate.values import Certification
     from privet.evidence.figures import Audit
+    from privet.methods.blend import Blend
     from privet.methods.cloak import Cloak
     from privet.methods.codebook import Codebook
     from privet.methods.collaborative import Collaborative
@@ -106,6 +107,7 @@ _HOME = {
     "TIPRDC": "privet.methods.tiprdc",
     "Confusion": "privet.methods.confusion",
     "Veil": "privet.methods.veil",
+    "Blend": "privet.methods.blend",
     "GAP": "privet.methods.gap",
     "Collaborative": "privet.methods.collaborative",
     "Cloak": "privet.methods.cloak",
@@ -163,6 +165,7 @@ __all__ = [
     "TIPRDC",
     "Confusion",
     "Veil",
+    "Blend",
     "GAP",
     "Collaborative",
     "Cloak",

@@ -75,6 +75,20 @@ QUICK = {
         {"width": 0.05, "lessons": 1, "epochs": 1, "dims": 8, "batch": 32, **more}
         for more in ({"restart": 2, "transport": True}, {"told": True, "view": 0.5})
     ],
+    "blend": [
+        {
+            "width": 0.05,
+            "lessons": 1,
+            "epochs": 1,
+            "drawing": 1,
+            "copies": 1,
+            "sample": 32,
+            "dims": 8,
+            "batch": 32,
+            **more,
+        }
+        for more in ({"restart": 2}, {"told": True})
+    ],
 }
 """Per method, the smallest settings that still exercise it: the first on every kind of records, the
 others on rows and texts."""
@@ -156,7 +170,7 @@ def test_card_says_what_it_is(learned):
         and card["private"] == ["u"]
     )
     assert card["data"]["fingerprint"] == data.fingerprint
-    decoder = {"decoder"} if card["method"] == "veil" else set()
+    decoder = {"decoder"} if card["method"] in ("veil", "blend") else set()
     assert set(card["sha256"]) == {"weights", "graph"} | decoder
     assert card["input"]["modality"] == data.modality and card["output"]["shape"] == list(
         release.shape

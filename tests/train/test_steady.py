@@ -37,6 +37,7 @@ LONGER: dict[str, dict[str, Any]] = {
     "tiprdc": {"batch": 16, "warmup": 2, "epochs": 2},
     "confusion": {"batch": 16, "warmup": 2, "epochs": 2, "restart": 3},
     "veil": {"batch": 16, "lessons": 3, "epochs": 3, "restart": 3, "view": 0.5},
+    "blend": {"batch": 16, "lessons": 3, "epochs": 3, "drawing": 3, "restart": 3},
     "encoder": {"batch": 16, "epochs": 2},
     "cloak": {
         "batch": 16,
@@ -173,6 +174,11 @@ def test_the_others_play_no_game(name, monkeypatch):
 def test_gap_by_structural_similarity(monkeypatch):
     seen, _ = played("gap", "image", monkeypatch, distance="ssim", rounds=4)
     assert seen["hiding: channel"] >= 3
+
+
+def test_features_that_blend_learns(monkeypatch):
+    seen, _ = played("blend", "image", monkeypatch, features=3)
+    assert seen["learning features: features"] >= 3
 
 
 def test_a_number_of_python_is_caught(monkeypatch):

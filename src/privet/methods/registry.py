@@ -18,6 +18,7 @@ METHODS: Registry[type[Method]] = Registry(
         "tiprdc": "privet.methods.tiprdc:TIPRDC",
         "confusion": "privet.methods.confusion:Confusion",
         "veil": "privet.methods.veil:Veil",
+        "blend": "privet.methods.blend:Blend",
         "gap": "privet.methods.gap:GAP",
         "collaborative": "privet.methods.collaborative:Collaborative",
         "cloak": "privet.methods.cloak:Cloak",

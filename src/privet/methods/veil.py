@@ -283,14 +283,7 @@ class VeilNetworks:
             "drawn_as": self._drawn_as(),
             "places": method.places,
         }
-        if rows_are_vectors(plain):
-            length = one_length_of(problem) or 0.0
-            self.settings |= {"vectors": True, "length": length}
-        self.veil = VeilNetwork(problem.schema, **self.settings)
-        if rows_are_vectors(plain):
-            assert isinstance(self.veil.encoder, VectorEncoder)
-            assert isinstance(self.veil.decoder, VectorDecoder)
-            begin_at_components(self.veil.encoder, self.veil.decoder, self._some(COMPONENTS_OF))
+        self.veil = self._network(problem)
         labels = [torch.as_tensor(self.view.labels[a.name]) for a in self.private]
         self.weights = [
             class_weights(column, a.classes).to(problem.device)
@@ -316,6 +309,18 @@ class VeilNetworks:
         # How much of the penalties has come in; moves read it from here.
         self.ramp = torch.zeros((), device=problem.device)
         self.rounds, self.last_round = 0, -1
+
+    def _network(self, problem: Problem) -> VeilNetwork:
+        """The release's network; vectors have an encoder and a decoder of their own."""
+        is_vector = rows_are_vectors(self.schema.plain)
+        if is_vector:
+            self.settings |= {"vectors": True, "length": one_length_of(problem) or 0.0}
+        veil = VeilNetwork(self.schema, **self.settings)
+        if is_vector:
+            assert isinstance(veil.encoder, VectorEncoder)
+            assert isinstance(veil.decoder, VectorDecoder)
+            begin_at_components(veil.encoder, veil.decoder, self._some(COMPONENTS_OF))
+        return veil
 
     def _drawn_as(self) -> list[int]:
         asked = [word.strip() for word in self.method.drawn_as.split(",") if word.strip()]

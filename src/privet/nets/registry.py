@@ -39,6 +39,7 @@ NETWORKS: Registry[Callable[..., nn.Module]] = Registry(
         "channel": "privet.nets.channel:channel_of",
         "sanitizer": "privet.nets.sanitizer:Sanitizer",
         "veil": "privet.nets.veil:Veil",
+        "blend": "privet.nets.blend:Blend",
     },
     "privet.networks",
 )
