@@ -3,7 +3,7 @@ that Privet's pages carry.
 
     python benchmarks/browser.py                               untrained TIPRDC and hedge at full width
     python benchmarks/browser.py --release DIR --int8 DIR      two releases of yours
-    python benchmarks/browser.py --methods veil                picture to picture, at three widths
+    python benchmarks/browser.py --methods veil blend          picture to picture, at three widths
 
 Both graphs run in one page of headless Chromium and take turns; the ratio is float's time over
 int8's in one turn. One WASM thread, and as many as there are cores where the page is cross-origin
@@ -42,7 +42,8 @@ from privet.release.release import Release
 
 # What stands beside each other.
 FORMS = ("float", "int8")
-# Widths of a veil that are measured.
+# Methods that draw pictures, with the numbers of their codes, and widths that are measured.
+DRAWING = {"veil": 128, "blend": 24}
 WIDTHS = (1.0, 0.5, 0.25)
 VENDOR = Path(privet.__file__).parent / "exchange" / "pages" / "static" / "vendor"
 QUIET = (
@@ -81,7 +82,7 @@ def main() -> int:
     words.add_argument("--release", type=Path, help="a float release of pictures")
     words.add_argument("--int8", type=Path, help="the same by  privet export --int8")
     words.add_argument(
-        "--methods", nargs="+", default=["tiprdc", "hedge"], choices=["tiprdc", "hedge", "veil"]
+        "--methods", nargs="+", default=["tiprdc", "hedge"], choices=["tiprdc", "hedge", *DRAWING]
     )
     words.add_argument("--turns", type=int, default=5)
     words.add_argument("--runs", type=int, default=10, help="pictures a turn")
@@ -119,8 +120,8 @@ def made(folder: Path, methods: list[str]) -> dict[str, tuple[Path, Path]]:
     from random pictures."""
     pairs = {}
     for method in methods:
-        if method == "veil":
-            makers = {f"veil-{width:g}": partial(veil, width=width) for width in WIDTHS}
+        if method in DRAWING:
+            makers = {f"{method}-{w:g}": partial(drawing, method, width=w) for w in WIDTHS}
         else:
             maker = {"tiprdc": extractor, "hedge": hedge}[method]
             makers = {method: partial(maker, ImageSchema(3, 64, 64))}
@@ -134,13 +135,14 @@ def made(folder: Path, methods: list[str]) -> dict[str, tuple[Path, Path]]:
     return pairs
 
 
-def veil(folder: Path, width: float) -> Path:
-    """A veil of 128 numbers that gives pictures and has learned nothing."""
+def drawing(method: str, folder: Path, width: float) -> Path:
+    """A release that gives pictures and has learned nothing."""
     schema = ImageSchema(3, 64, 64)
-    settings = {"classes": [2], "dims": 128, "width": width, "output": "record"}
-    network = nets.build("veil", schema, settings)
-    card = {"method": "veil", "private": [], "form": "record"}
-    Release(schema, ("veil", settings), network, Noise("gaussian", (128,), 1.0), card).save(folder)
+    settings = {"classes": [2], "dims": DRAWING[method], "width": width, "output": "record"}
+    network = nets.build(method, schema, settings)
+    noise = Noise("gaussian", (DRAWING[method],), 1.0)
+    card = {"method": method, "private": [], "form": "record"}
+    Release(schema, (method, settings), network, noise, card).save(folder)
     return folder
 
 
