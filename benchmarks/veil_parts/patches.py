@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from privet.methods.veil import one_cycle
+from privet.nets.contrast_within import Residual
 from privet.nets.device import precision
 
 # Pixels a side of a patch, and where patches of a picture of 64 pixels have their centres.
@@ -21,22 +22,6 @@ PLACES = len(CENTRES) ** 2
 # Places of one batch: a record meets those that are seen at the same place.
 GROUPS = 8
 TEMPERATURE = 0.15
-
-
-class Block(nn.Module):
-    """Two convolutions with batch normalisation, and a short cut."""
-
-    def __init__(self, inside: int, outside: int, stride: int) -> None:
-        super().__init__()
-        self.first = nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
-        self.second = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
-        self.norms = nn.ModuleList([nn.BatchNorm2d(outside), nn.BatchNorm2d(outside)])
-        same = stride == 1 and inside == outside
-        self.short = nn.Identity() if same else nn.Conv2d(inside, outside, 1, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        h = F.relu(self.norms[0](self.first(x)))
-        return F.relu(self.short(x) + self.norms[1](self.second(h)))
 
 
 class PatchNetwork(nn.Module):
@@ -53,10 +38,10 @@ class PatchNetwork(nn.Module):
             nn.Conv2d(3, width, 3, 1, 1, bias=False),
             nn.BatchNorm2d(width),
             nn.ReLU(),
-            Block(width, width, 2),
-            Block(width, 2 * width, 2),
-            Block(2 * width, 2 * width, 1),
-            Block(2 * width, 4 * width, 2),
+            Residual(width, width, 2),
+            Residual(width, 2 * width, 2),
+            Residual(2 * width, 2 * width, 1),
+            Residual(2 * width, 4 * width, 2),
         )
         flat = 4 * width * (SIDE // 8) ** 2
         self.place = nn.Embedding(PLACES, flat)
