@@ -415,9 +415,10 @@ def distance_in_kernels(kernel: Tensor, truth: Tensor, classes: int) -> Tensor:
     values.
 
     >>> z = torch.cat([torch.zeros(4, 2), torch.full((5, 2), 9.0)])
-    >>> float(distance_in_kernels(near(z), torch.tensor([0] * 4 + [1] * 5), 2))
+    >>> truth = torch.tensor([0] * 4 + [1] * 5)
+    >>> round(float(distance_in_kernels(near(z), truth, 2)), 2)
     8.0
-    >>> float(distance_in_kernels(near(0 * z), torch.tensor([0] * 4 + [1] * 5), 2))
+    >>> round(float(distance_in_kernels(near(0 * z), truth, 2)), 2)
     0.0
     """
     member = one_hot_known(truth, classes)
