@@ -81,7 +81,7 @@ def test_it_hides_what_it_is_told_to_and_keeps_the_rest():
         task = {part: (some[:, 3] + some[:, 4] > 0).astype(int) for part, some in x.items()}
         found[hide] = [read(z["attack"], c["attack"], z["test"], c["test"]) for c in (u, task)]
     assert found[0.0][0] > 0.78 and found[3.0][0] < 0.72
-    assert found[0.0][1] > 0.9 and found[3.0][1] > 0.82
+    assert found[0.0][1] > 0.9 and found[3.0][1] > 0.9
 
 
 def test_releasing_a_record_again_gives_nearly_the_same_code():
