@@ -11,8 +11,8 @@
 
 R learns from components of many random views of every picture. Then a decoder that is told u learns
 to draw the record from z. No task is named. What describes a record holds smiles, hats and glasses
-in few numbers, and few numbers can be moved together with few people: what is left of u grows
-with the square of how many there are, and falls with the people of *fit*.
+in few numbers, and few numbers can be moved together with few people: more of them leave more of u
+(docs/methods/blend.md).
 
 MMD: Gretton and others, "A kernel two-sample test", JMLR 13, 2012. Codes matched in it: Louizos and
 others, "The variational fair autoencoder", ICLR 2016. Restarted perceptrons are those of Confusion,
